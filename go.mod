@@ -1,0 +1,3 @@
+module github.com/skeep-project/skeep
+
+go 1.26

@@ -1,0 +1,421 @@
+/* skeep.h - the public ABI of the skeep compute core.
+ *
+ * One logical tensor, many physical forms: a skeep_view says which bytes (data, bytes, cell), what
+ * they mean (dtype, encoding) and how a logical index reaches them (layout). Every operation takes
+ * views, checks all of them, and either runs right or is refused by name.
+ *
+ * Conventions, valid for every function below:
+ *  - A call returns skeep_status by value. On failure no output byte has been written unless the
+ *    function says otherwise, and `operand` is the position of the offending view in the argument
+ *    list (0 = the first view), or -1.
+ *  - No call aborts, prints, sets errno, reads the environment or changes the locale. Operations do
+ *    not allocate; their scratch belongs to the pool and is sized when the pool is made.
+ *  - Counts are size_t, strides and extents int64_t, addresses in structs uint64_t, so that all
+ *    structs are the same on every supported platform (linux on amd64 and arm64).
+ *  - Functions are safe to call from any thread unless said otherwise; a skeep_step belongs to one
+ *    thread at a time. Outputs must not overlap inputs unless the operation says "in place".
+ *  - Reserved fields must be zero.
+ */
+#ifndef SKEEP_H
+#define SKEEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define SKEEP_API __attribute__((visibility("default")))
+#else
+#define SKEEP_API
+#endif
+
+/* The ABI of this header: major in the upper 16 bits (changes break), minor in the lower. */
+#define SKEEP_ABI_VERSION 0x00010000u
+SKEEP_API uint32_t skeep_abi_version(void);
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+/* The outcome of a call. code is one of SKEEP_OK and SKEEP_ERR_*; operand the argument position of
+ * the view that caused it, or -1; detail belongs to the code (see each). */
+typedef struct skeep_status {
+  int32_t code;
+  int32_t operand;
+  uint64_t detail;
+} skeep_status;
+
+#define SKEEP_OK 0
+#define SKEEP_ERR_CLOSED 1    /* the storage or mark behind a view or handle was closed; detail: storage id */
+#define SKEEP_ERR_BUSY 2      /* pins are held by somebody else; detail: how many */
+#define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: field */
+#define SKEEP_ERR_BOUNDS 4    /* the layout reaches outside the view's bytes; detail: bytes it would need */
+#define SKEEP_ERR_SHAPE 5     /* extents or rank do not fit the operation; detail: axis */
+#define SKEEP_ERR_FORMAT 6    /* dtype or encoding unknown, or not accepted here; detail: encoding */
+#define SKEEP_ERR_LAYOUT 7    /* strides, block axis or order not accepted here; detail: axis */
+#define SKEEP_ERR_NO_KERNEL 8 /* no row of the kernel table fits; detail: encoding << 32 | op */
+#define SKEEP_ERR_MEMORY 9    /* out of memory, slots or scratch; detail: bytes asked for */
+#define SKEEP_ERR_IO 10       /* a system call failed; detail: errno value */
+#define SKEEP_ERR_FAULT 11    /* a mapped page could not be read (file truncated, I/O error); detail: address */
+#define SKEEP_ERR_CHANGED 12  /* a mapped file changed size or time since it was mapped; detail: storage id */
+#define SKEEP_ERR_OVERLAP 13  /* an output overlaps an input; detail: position of the input */
+#define SKEEP_ERR_INDEX 14    /* index data (token id, position, sequence) out of range; detail: its flat position */
+#define SKEEP_ERR_READONLY 15 /* an output lies in a read-only storage; detail: storage id */
+
+/* Writes the English sentence for s into text (at most size bytes, always terminated when size > 0).
+ * Returns the length of the whole sentence. */
+SKEEP_API size_t skeep_status_text(skeep_status s, char *text, size_t size);
+
+/* ---- formats ------------------------------------------------------------------------------- */
+
+/* What an element logically is. Packed weights are logically F32; the encoding never replaces it.
+ * Numbers follow GGUF where GGUF has the type. */
+#define SKEEP_F32 0
+#define SKEEP_F16 1
+#define SKEEP_I8 24
+#define SKEEP_I16 25
+#define SKEEP_I32 26
+#define SKEEP_I64 27
+#define SKEEP_F64 28
+#define SKEEP_BF16 30
+
+/* Encodings are named by their GGUF type id (encodings.def is the list). Ids from 256 on exist in
+ * memory only: */
+#define SKEEP_ENC_A8 256 /* activations: 128 elements = 4 x f32 scale (one per 32), 8 x i16 sum of codes \
+                            (one per 16), 128 x i8 code in [-127, 127]; rows padded with zero codes */
+
+/* Facts of one encoding. */
+typedef struct skeep_encoding_info {
+  uint32_t id;
+  uint32_t dtype;          /* logical element type */
+  uint32_t block_elements; /* 1 = dense; 0 = unknown or retired, cannot be read */
+  uint32_t block_bytes;
+  uint32_t flags; /* SKEEP_ENC_* flags below */
+  uint32_t reserved;
+  const char *name; /* as GGUF spells it, e.g. "Q4_K"; static */
+} skeep_encoding_info;
+#define SKEEP_ENC_FLAG_RETIRED 1u    /* the id is no longer in use; its size is unknown */
+#define SKEEP_ENC_FLAG_ACTIVATION 2u /* made for activations; not a weight format */
+#define SKEEP_ENC_FLAG_INTEGER 4u    /* elements are integers: read with skeep_get_i64 */
+
+/* Number of rows in the encoding table, and one row. ERR_ARGUMENT past the end. */
+SKEEP_API size_t skeep_encoding_count(void);
+SKEEP_API skeep_status skeep_encoding_at(size_t row, skeep_encoding_info *info);
+
+/* ---- layout and view ------------------------------------------------------------------------ */
+
+/* The order of the blocks of a matrix plane; part of selection and of every cache key. */
+typedef struct skeep_order {
+  uint8_t family;     /* SKEEP_ORDER_* */
+  uint8_t panel;      /* rows per panel P for ROW_PANEL, else 0 */
+  uint8_t interleave; /* bytes interleaved among the P blocks of a cell column; 0 = blocks whole */
+  uint8_t version;    /* of the interleave; 0 for whole blocks */
+} skeep_order;
+#define SKEEP_ORDER_ROW_MAJOR 0         /* cell (o, b) at o*bpr + b: what a GGUF file holds */
+#define SKEEP_ORDER_INPUT_BLOCK_MAJOR 1 /* cell (o, b) at b*out + o */
+#define SKEEP_ORDER_ROW_PANEL 2         /* cell (o, b) at (o/P)*P*bpr + b*P + o%P; the last out%P rows RowMajor */
+
+/* How a logical index reaches a physical position. Strides and offset count elements when block is
+ * 1, else blocks. Extents count elements always. Unused axes have extent 1 and stride 0.
+ *
+ * With block > 1, block_axis is the axis along which blocks run; its extent is a multiple of block
+ * (A8 excepted: rounded up). For ROW_MAJOR and INPUT_BLOCK_MAJOR the position of (i0..i3) is
+ * offset + sum(stride[a] * (a == block_axis ? i/block : i)). For ROW_PANEL, row_axis names the axis
+ * of rows o, stride[row_axis] is bpr (blocks per row of the plane as a whole) and
+ * stride[block_axis] is P: rows below out - out%P lie in panels, the rest behind them RowMajor. */
+typedef struct skeep_layout {
+  int64_t shape[4];
+  int64_t stride[4];
+  int64_t offset;
+  uint32_t block;    /* elements per block, as the encoding says; 1 = dense */
+  uint8_t rank;      /* 0..4 */
+  int8_t block_axis; /* -1 when dense */
+  int8_t row_axis;   /* -1 unless ROW_PANEL or INPUT_BLOCK_MAJOR */
+  uint8_t reserved;
+  skeep_order order;
+  uint32_t reserved2;
+} skeep_layout;
+
+/* A tensor as a kernel sees it. A plain value: copy it freely, it owns nothing.
+ * cell and generation are written by skeep_view_of (and by nobody else): a view is live while its
+ * cell holds its generation; after a close every operation refuses it with SKEEP_ERR_CLOSED before
+ * a byte is touched. data may have any alignment; bytes bounds everything reachable from it. */
+typedef struct skeep_view {
+  uint64_t data;       /* address of the tensor's first byte; layout.offset counts from here */
+  uint64_t bytes;      /* how many bytes from data belong to the tensor's alias */
+  uint64_t cell;       /* address of the liveness slot */
+  uint64_t generation; /* of that slot when the view was made */
+  uint64_t storage;    /* id of the root storage, for messages */
+  uint32_t value;      /* value number given by the caller (tapes, traces); not interpreted */
+  uint16_t dtype;      /* SKEEP_F32 ... */
+  uint16_t encoding;   /* GGUF type id or SKEEP_ENC_* */
+  skeep_layout layout;
+  uint64_t reserved[3];
+} skeep_view;
+
+/* ---- storage: whose bytes, until when -------------------------------------------------------- */
+
+/* Names one slot of the type-stable slab: a storage (root), or an open mark of one. A plain value;
+ * using it after the close is always SKEEP_ERR_CLOSED, also when the slot serves somebody else. */
+typedef struct skeep_storage {
+  uint64_t cell;
+  uint64_t generation;
+} skeep_storage;
+
+#define SKEEP_DOMAIN_HEAP 0    /* the host's managed memory, pinned by the host until close */
+#define SKEEP_DOMAIN_OFFHEAP 1 /* allocated here: 64-byte aligned, huge pages advised when large */
+#define SKEEP_DOMAIN_MAPPED 2  /* pages of a file, read-only */
+#define SKEEP_DOMAIN_DEVICE 3  /* named only: every call answers SKEEP_ERR_NO_KERNEL */
+
+typedef struct skeep_storage_info {
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t id;       /* never reused in a process */
+  uint64_t pins;     /* at the time of the call */
+  uint32_t domain;   /* SKEEP_DOMAIN_* */
+  uint32_t readonly; /* 1 when kernels may not write */
+  uint32_t is_mark;
+  uint32_t reserved;
+} skeep_storage_info;
+
+/* Allocates bytes (> 0) of zeroed off-heap memory, aligned to alignment (a power of two, at most 2 MiB;
+ * 0 = 64). The storage owns it; it is freed once, by close. ERR_MEMORY when there is none. */
+SKEEP_API skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_storage *out);
+/* Borrows bytes the caller owns and keeps in place until close returns; close never frees them.
+ * domain is HEAP or OFFHEAP; readonly != 0 forbids it as an output. */
+SKEEP_API skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain, uint32_t readonly,
+                                            skeep_storage *out);
+/* Maps length bytes of fd from offset (any value) read-only and shared. Keeps a duplicate of fd for
+ * later size checks; the caller may close its own. A range past the end of the file is ERR_BOUNDS.
+ * If the file is truncated later, operations return ERR_FAULT or ERR_CHANGED; the process survives
+ * when skeep_fault_guard_install has been called. */
+SKEEP_API skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_storage *out);
+/* Facts of an open storage or mark. */
+SKEEP_API skeep_status skeep_storage_info_of(skeep_storage s, skeep_storage_info *info);
+/* ERR_CHANGED when the mapped file's size or modification time is no longer what it was at the map. */
+SKEEP_API skeep_status skeep_storage_verify(skeep_storage s);
+/* Advises the kernel about a byte range of a mapped storage. */
+SKEEP_API skeep_status skeep_storage_advise(skeep_storage s, uint64_t byte, uint64_t length, uint32_t advice);
+#define SKEEP_ADVICE_NORMAL 0
+#define SKEEP_ADVICE_SEQUENTIAL 1
+#define SKEEP_ADVICE_WILLNEED 2
+#define SKEEP_ADVICE_DONTNEED 3
+/* Bytes of a mapped storage that are in memory now (mincore). */
+SKEEP_API skeep_status skeep_storage_resident(skeep_storage s, uint64_t *bytes);
+
+/* Closes a root: invalidates every view of it and of its marks, waits until only the pins of step
+ * (or none) remain, and frees what it owns. ERR_CLOSED on a second close. */
+typedef struct skeep_step skeep_step;
+SKEEP_API skeep_status skeep_storage_close(skeep_storage s, skeep_step *step);
+/* As close, but answers ERR_BUSY (and changes nothing) when somebody else holds pins. */
+SKEEP_API skeep_status skeep_storage_try_close(skeep_storage s, skeep_step *step);
+/* Invalidates a root at once and returns; the last unpin frees. For cancellable closes: *left gets
+ * the pins that remain. Calling it again on the same handle reports the remaining pins with OK while
+ * there are any, then ERR_CLOSED. */
+SKEEP_API skeep_status skeep_storage_retire(skeep_storage s, uint64_t *left);
+
+/* Opens a mark on a root: views made with it die when it is released. Marks nest. */
+SKEEP_API skeep_status skeep_mark_open(skeep_storage root, skeep_storage *mark);
+/* Releases a mark and those opened after it on the same root; waits for pins other than step's. */
+SKEEP_API skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step);
+/* Releases all open marks of a root. */
+SKEEP_API skeep_status skeep_storage_reset(skeep_storage root, skeep_step *step);
+
+/* Takes and gives back one pin on the root of s: while it is held, the bytes stay. */
+SKEEP_API skeep_status skeep_pin(skeep_storage s);
+SKEEP_API skeep_status skeep_unpin(skeep_storage s);
+
+/* Makes a dense, gap-free ROW_MAJOR view of shape[rank] elements that starts at byte `byte` of s. The
+ * last axis is the block axis of a packed encoding. Arrange another layout by editing view->layout. */
+SKEEP_API skeep_status skeep_view_of(skeep_storage s, uint64_t byte, uint32_t encoding, uint32_t rank,
+                                     const int64_t *shape, skeep_view *view);
+/* Everything an operation checks of one operand: liveness, fields, format, layout, bounds. */
+SKEEP_API skeep_status skeep_view_check(const skeep_view *view);
+/* Bytes that a gap-free tensor of this encoding and shape takes; ERR_BOUNDS when it overflows. */
+SKEEP_API skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const int64_t *shape, uint64_t *bytes);
+
+/* Installs a SIGBUS handler (SA_ONSTACK, chained to the previous one) that turns a fault of an
+ * operation on mapped bytes into SKEEP_ERR_FAULT. Idempotent. The Go package calls it at its first
+ * mapped storage; other hosts opt in. */
+SKEEP_API skeep_status skeep_fault_guard_install(void);
+
+/* Process-wide counters of live storages. */
+typedef struct skeep_counters {
+  uint64_t storages;
+  uint64_t heap_bytes, offheap_bytes, mapped_bytes;
+  uint64_t slots; /* ever made */
+} skeep_counters;
+SKEEP_API void skeep_counters_read(skeep_counters *out);
+
+/* ---- pool and step ---------------------------------------------------------------------------- */
+
+/* Persistent workers and the scratch of their operations. One region runs at a time; a second caller
+ * runs its own inline on the spare scratch set, further callers wait. */
+typedef struct skeep_pool skeep_pool;
+/* threads counts the caller; 0 = the processors this thread may run on. scratch is bytes per thread
+ * (0 = 1 MiB). */
+SKEEP_API skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **out);
+SKEEP_API uint32_t skeep_pool_threads(const skeep_pool *pool);
+/* Waits for a running region, ends the workers and frees. NULL is fine. */
+SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
+
+/* A step groups operations: it pins each root once, keeps the first error (later operations return
+ * it and do nothing), and holds a frame of descriptors in C memory for hosts with a managed heap. */
+SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, skeep_step **out);
+SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);
+SKEEP_API skeep_status skeep_step_begin(skeep_step *step);
+/* Unpins, checks every mapped root for change, returns the first error of the step. */
+SKEEP_API skeep_status skeep_step_end(skeep_step *step);
+SKEEP_API skeep_status skeep_step_status(const skeep_step *step);
+SKEEP_API void skeep_step_destroy(skeep_step *step);
+
+/* ---- selection -------------------------------------------------------------------------------- */
+
+/* Operations; the numbers are stable. Operand positions are those of the function of the same name. */
+#define SKEEP_OP_DECODE 1
+#define SKEEP_OP_QUANTIZE_ROWS 2
+#define SKEEP_OP_CONVERT 3
+#define SKEEP_OP_PREPACK 4
+#define SKEEP_OP_MATMUL_T 5
+#define SKEEP_OP_EMBED 6
+#define SKEEP_OP_NORM 7
+#define SKEEP_OP_ROPE 8
+#define SKEEP_OP_KV_STORE 9
+#define SKEEP_OP_ATTEND 10
+#define SKEEP_OP_GLU 11
+#define SKEEP_OP_ADD 12
+#define SKEEP_OP_MUL 13
+#define SKEEP_OP_SOFTMAX 14
+#define SKEEP_OP_SOFTCAP 15
+#define SKEEP_OP_ENCODE 16
+
+#define SKEEP_ISA_PORTABLE 0
+#define SKEEP_ISA_AVX2 1   /* AVX2, FMA, F16C */
+#define SKEEP_ISA_AVX512 2 /* AVX-512 F, BW, VL, DQ, VNNI, VBMI */
+#define SKEEP_ISA_NEON 3   /* Advanced SIMD; dotprod and i8mm where said */
+
+/* One row of the kernel table (kernels.def). All rows are listed, also those this machine cannot run. */
+typedef struct skeep_kernel_info {
+  uint32_t op;
+  uint32_t isa;
+  uint16_t encoding;   /* of the weight, table or source; 0xffff = any that decodes */
+  uint16_t activation; /* of the other input: SKEEP_F32, SKEEP_ENC_A8, ...; 0xffff = not applicable */
+  skeep_order order;
+  uint32_t runnable; /* 1 when this machine (and SKEEP_ISA) can run it */
+  uint32_t reserved;
+  const char *name; /* e.g. "skeep_matmul_t_q4_0_avx2"; static */
+} skeep_kernel_info;
+SKEEP_API size_t skeep_kernel_count(void);
+SKEEP_API skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info);
+/* The row that op would run on these operands (in the operation's order; absent ones NULL), or
+ * ERR_NO_KERNEL / ERR_LAYOUT / ERR_FORMAT naming the operand that lacks something. Touches no payload. */
+SKEEP_API skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row);
+/* The instruction set in force, after SKEEP_ISA (read once, at the first call). */
+SKEEP_API uint32_t skeep_isa(void);
+SKEEP_API const char *skeep_isa_name(uint32_t isa);
+SKEEP_API const char *skeep_op_name(uint32_t op);
+
+/* ---- reference --------------------------------------------------------------------------------- */
+
+/* The decoded logical value at index[rank], in any format and layout; integers and floats alike. */
+SKEEP_API skeep_status skeep_get(const skeep_view *view, const int64_t *index, double *value);
+/* As skeep_get for integer formats, exact for all of int64; ERR_FORMAT for others. */
+SKEEP_API skeep_status skeep_get_i64(const skeep_view *view, const int64_t *index, int64_t *value);
+/* y = x * transpose(w) through skeep_get in float64: right for every format and layout, slow.
+ * magnitude (or NULL) gets the sum of |terms| of each element, for error bounds. All of y is F32. */
+SKEEP_API skeep_status skeep_reference_matmul_t(const skeep_view *x, const skeep_view *w, const skeep_view *y,
+                                                const skeep_view *magnitude);
+
+/* ---- operations --------------------------------------------------------------------------------
+ * pool: required. step: pins and first error, or NULL (then each call pins its operands itself).
+ * T = tokens (rows of the step). Floating outputs are F32 unless said otherwise. */
+
+/* y[...] = x[...] decoded / converted between dense types, any layout of x; y dense, same shape. The
+ * only copy: what Materialize runs. Rounds to nearest even; overflow of F16 becomes infinity. */
+SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+/* y = the same blocks as x in y's order (same encoding and shape; a bijection of bytes). */
+SKEEP_API skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+/* y[T, n] in A8 = x[T, n] F32, each group of 32 scaled by its largest magnitude / 127, codes rounded to
+ * nearest even; NaN makes the group's scale NaN. */
+SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, const skeep_view *x,
+                                           const skeep_view *y);
+/* y[T, out] = x[T, in] * transpose(w[out, in]). x in A8 takes the integer row of the table, x in F32 the
+ * exact one. Sums of one output element are taken in a fixed order: no result depends on threads. */
+SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
+                                      const skeep_view *y);
+/* 1 to 3 products that share one input, in one parallel region: w[i], y[i] for i < count. Operand
+ * positions: x = 0, w = 1..count, y = count+1.. */
+SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view *x, uint32_t count,
+                                     const skeep_view *const *w, const skeep_view *const *y);
+/* y[T, n] = scale * table[ids[T], n] decoded. ids I32 in [0, table rows). */
+SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table,
+                                   const skeep_view *ids, float scale, const skeep_view *y);
+/* s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w is
+ * [n]). before, after and sum may be NULL (absent); sum may be x itself, y may be x or before (in place). */
+SKEEP_API skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *before,
+                                  const skeep_view *w, const skeep_view *after, float eps, const skeep_view *sum,
+                                  const skeep_view *y);
+
+/* Rotary position embedding (Su et al. 2021) with linear and YaRN scaling (Peng et al. 2023). */
+typedef struct skeep_rope_params {
+  uint32_t form;       /* SKEEP_ROPE_NORMAL: pairs (2i, 2i+1); SKEEP_ROPE_NEOX: pairs (i, i + dims/2) */
+  uint32_t dims;       /* leading elements of each head that rotate; even, <= head_dim */
+  float base;          /* theta_i = base^(-2i/dims) */
+  float scale;         /* angle factor: 1 / context scaling */
+  float ext_factor;    /* 0 = linear only, 1 = full YaRN mix */
+  float attn_factor;   /* magnitude factor, 1 without YaRN */
+  float beta_fast, beta_slow;
+  uint32_t original_context;
+  uint32_t reserved;
+} skeep_rope_params;
+#define SKEEP_ROPE_NORMAL 0
+#define SKEEP_ROPE_NEOX 1
+/* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32; factors F32 [dims/2] divides
+ * each theta, or NULL. */
+SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
+                                  const skeep_view *positions, const skeep_view *factors, skeep_rope_params params,
+                                  const skeep_view *y);
+/* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
+ * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). */
+SKEEP_API skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view *k, const skeep_view *v,
+                                      const skeep_view *positions, const skeep_view *sequences,
+                                      const skeep_view *k_cache, const skeep_view *v_cache);
+
+typedef struct skeep_attend_params {
+  float scale;   /* of q.k, e.g. 1/sqrt(head_dim) */
+  float softcap; /* c > 0: scores become c * tanh(score / c); 0 = none */
+  uint32_t window; /* position p sees max(0, p - window + 1) .. p; 0 = all */
+  uint32_t reserved;
+} skeep_attend_params;
+/* y[T, heads, head_dim] = softmax(q.K) V for q [T, heads, head_dim] over the caches; heads is a multiple of
+ * kv_heads and head h reads KV head h / (heads / kv_heads). What each row sees follows from its position
+ * alone; positions of the step are stored already. One streaming pass (Milakov & Gimelshein 2018). A window
+ * larger than the capacity is ERR_SHAPE unless no position of the step has wrapped. */
+SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
+                                    const skeep_view *k_cache, const skeep_view *v_cache,
+                                    const skeep_view *positions, const skeep_view *sequences,
+                                    skeep_attend_params params, const skeep_view *y);
+/* y = act(gate) * up, elementwise; y may be gate or up. */
+SKEEP_API skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gate, const skeep_view *up,
+                                 uint32_t form, const skeep_view *y);
+#define SKEEP_GLU_SILU 0      /* SwiGLU */
+#define SKEEP_GLU_GELU_TANH 1 /* GeGLU, tanh form */
+#define SKEEP_GLU_GELU_ERF 2  /* GeGLU, exact form */
+#define SKEEP_GLU_RELU 3      /* ReGLU */
+/* y = a + b and y = a * b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a. */
+SKEEP_API skeep_status skeep_add(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
+                                 const skeep_view *y);
+SKEEP_API skeep_status skeep_mul(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
+                                 const skeep_view *y);
+/* y = softmax(scale * x) along the last axis; y may be x. */
+SKEEP_API skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const skeep_view *x, float scale,
+                                     const skeep_view *y);
+/* y = cap * tanh(x / cap); y may be x. */
+SKEEP_API skeep_status skeep_softcap(skeep_pool *pool, skeep_step *step, const skeep_view *x, float cap,
+                                     const skeep_view *y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
