@@ -1,0 +1,43 @@
+package tensor
+
+// Domain is the kind of memory a storage lives in. Numbers equal C's SKEEP_DOMAIN_*.
+type Domain uint8
+
+// The memory domains.
+const (
+	Heap    Domain = 0 // Go memory, pinned from creation to close
+	OffHeap Domain = 1 // C-allocated, 64-byte aligned
+	Mapped  Domain = 2 // pages of a file, read-only
+	Device  Domain = 3 // named, without an implementation
+)
+
+// ScopeKind is how long an allocation lives.
+type ScopeKind uint8
+
+// The scopes.
+const (
+	Ambient ScopeKind = iota // until unreachable: garbage collected
+	Model                    // until the model closes
+	Forward                  // until the step is reset
+)
+
+// AllocationSpec is where and for how long bytes are wanted: the answer of resolver.Place.
+type AllocationSpec struct {
+	Domain    Domain
+	Scope     ScopeKind
+	Alignment int64 // bytes, a power of two
+	Reason    string
+}
+
+// KernelInfo is one row of the kernel table, as data for resolvers. Rows that this machine cannot
+// run are listed too.
+type KernelInfo struct {
+	Op          string // "matmul_t", "embed", …: the name of C's SKEEP_OP_*
+	Encoding    Encoding
+	AnyEncoding bool     // the row serves every encoding that decodes
+	Activation  Encoding // F32, A8, …
+	Order       Order
+	ISA         string // "portable", "avx2", …
+	Runnable    bool
+	Name        string
+}
