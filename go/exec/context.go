@@ -1,0 +1,117 @@
+// Package exec runs model code, which is written once against Context: eagerly (each op dispatched
+// into the C core), shape-only (the same ops propagate shapes and touch no payload) or recorded
+// (either of these plus a tape).
+package exec
+
+import "github.com/skeep-project/skeep/go/skeep"
+
+// View is the operand and result of every op.
+type View = skeep.View
+
+// Context is what model code computes with.
+//
+// Contract, the same for every implementation:
+//   - Views go in and out by value; the zero View is an absent operand. Results live in the
+//     context's forward scope: they die at its next Reset (driver: once per step), except the whole
+//     cache views that KVStore returns.
+//   - No op returns an error. The first error is kept, names op, tensor and layer, and makes every
+//     later op return zero Views and do nothing; the driver asks Err once per step.
+//   - Model code never reads an element between ops. Whatever changes from step to step is data in
+//     I32 views: token ids, positions, sequence ids. Extents depend on the step's token count T and on
+//     nothing else, so that two steps of equal T have the same tape.
+//   - Layout arithmetic of a step goes through the context too, so that a recording sees it.
+//   - A Context belongs to one goroutine at a time.
+//
+// Shapes: T tokens, [T, n] activations in F32. Each op's decomposition into primitives (MatMulT, Add,
+// Mul, Softmax, elementwise functions, Gather, view arithmetic) is in its comment; it is what the
+// reference, the tape's consumers and the export use.
+type Context interface {
+	// Layer names the layer of the ops that follow (-1: outside of layers), for errors and traces.
+	Layer(i int)
+	// Err is the first error since the last Reset, or nil.
+	Err() error
+
+	// Embed gathers rows: y[t] = scale · decode(table[ids[t]]). ids [T] I32, table [vocab, n].
+	Embed(table, ids View, scale float32) View
+	// Norm is RMS normalisation with residuals: sum = x + before; y = sum/√(mean(sum²)+eps)·w + after,
+	// along the last axis. before and after may be absent. sum is x itself when before is absent.
+	// Zhang & Sennrich 2019.
+	Norm(x, before, w, after View, eps float32) (sum, y View)
+	// Project multiplies one input with one to three weights: y[i] = x · w[i]ᵀ, w[i] [out_i, in]; absent
+	// weights give absent results. The activation is quantized once for all of them. = MatMulT each.
+	Project(x View, w [3]View) [3]View
+	// Rope rotates x [T, heads, head_dim] by its positions [T] I32; factors [dims/2] may be absent.
+	// = x·cos + rotate(x)·sin with angles position·base^(-2i/dims)/factor.
+	Rope(x, positions, factors View, p RopeParams) View
+	// KVStore writes k, v [T, kv_heads, head_dim] at slot position mod capacity of each token's sequence
+	// into the layer's caches [sequences, kv_heads, capacity, head_dim] and returns both caches whole.
+	// sequences [T] I32 may be absent: all 0. = Scatter.
+	KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View)
+	// Attend is grouped-query attention over the caches: y = softmax(scale·q·Kᵀ + mask(positions))·V,
+	// [T, heads, head_dim]. The mask follows from the positions alone: position p sees
+	// max(0, p-window+1)…p. = MatMulT, Softcap, mask, Softmax, MatMulT per head.
+	Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View
+	// GLU is act(gate) · up, elementwise. Shazeer 2020.
+	GLU(gate, up View, form GLUForm) View
+	// Logits is x · wᵀ, then softcap·tanh(·/softcap) when softcap > 0. = MatMulT, Softcap.
+	Logits(x, w View, softcap float32) View
+
+	// MatMulT is the primitive product x[T, in] · w[out, in]ᵀ.
+	MatMulT(x, w View) View
+	// Add and Mul are elementwise; b has a's shape or is one row broadcast over a's rows.
+	Add(a, b View) View
+	Mul(a, b View) View
+	// Softmax of scale·x along the last axis.
+	Softmax(x View, scale float32) View
+
+	// Split turns axis of extent a·b into two axes of extents a and b: [T, heads·dim] → [T, heads, dim].
+	Split(x View, axis int, a int) View
+	// Merge joins axis and axis+1 where strides allow.
+	Merge(x View, axis int) View
+	// Narrow keeps length indices of axis from start on.
+	Narrow(x View, axis int, start, length int) View
+	// Transpose exchanges two axes.
+	Transpose(x View, a, b int) View
+}
+
+// RopeForm says which elements of a head form a rotated pair.
+type RopeForm uint32
+
+// The two forms.
+const (
+	RopeNormal RopeForm = 0 // (2i, 2i+1)
+	RopeNeoX   RopeForm = 1 // (i, i+dims/2)
+)
+
+// RopeParams are the constants of a rotary embedding with linear and YaRN scaling. Memory layout
+// equals C's skeep_rope_params.
+type RopeParams struct {
+	Form               RopeForm
+	Dims               uint32  // leading elements of a head that rotate
+	Base               float32 // e.g. 10000
+	Scale              float32 // angle factor, 1/context scaling
+	ExtFactor          float32 // 0 linear only, 1 YaRN
+	AttnFactor         float32 // 1 without YaRN
+	BetaFast, BetaSlow float32
+	OriginalContext    uint32
+	_                  uint32
+}
+
+// AttendParams are the constants of an attention.
+type AttendParams struct {
+	Scale   float32 // of q·k
+	Softcap float32 // 0 = none
+	Window  uint32  // 0 = everything up to the position
+	_       uint32
+}
+
+// GLUForm is the activation of a gated linear unit.
+type GLUForm uint32
+
+// The forms.
+const (
+	GLUSiLU     GLUForm = 0 // SwiGLU
+	GLUGELUTanh GLUForm = 1 // GeGLU, tanh form
+	GLUGELUErf  GLUForm = 2 // GeGLU, exact
+	GLUReLU     GLUForm = 3 // ReGLU
+)
