@@ -1,5 +1,5 @@
-/* Included first by every translation unit of the core: platform checks, block structs, the types of
- * kernel bodies, and what the units share. Nothing here is public. */
+/* Included first by every translation unit of the core: platform checks, the types of kernel bodies,
+ * the kernel table, and what the units share. Nothing here is public. */
 #ifndef SKEEP_INTERNAL_H
 #define SKEEP_INTERNAL_H
 
@@ -8,17 +8,20 @@
 #endif
 #include "skeep.h"
 
+#include <string.h>
+
 #if !defined(__linux__) || !(defined(__x86_64__) || defined(__aarch64__))
 #error "skeep supports linux on amd64 and arm64"
 #endif
 
 #define SKEEP_ANY 0xffffu
+#define SKEEP_MAX_OPERANDS 8
 
 /* ---- kernel bodies: raw pointers, preconditions instead of checks ------------------------------
  * Pointers may have any alignment; extents are > 0; inputs are live, in bounds and do not overlap
  * outputs (unless the op is "in place"). Bodies allocate nothing and touch exactly the bytes named. */
 
-/* out[0 .. blocks*block_elements) = the decoded blocks. */
+/* out[0 .. count*block_elements) = the decoded blocks. */
 typedef void skeep_body_decode(const void *blocks, size_t count, float *out);
 
 /* One A8 row: in[n] -> ceil(n / 128) blocks. */
@@ -27,7 +30,7 @@ typedef void skeep_body_quantize_rows(const float *in, size_t n, void *blocks);
 /* A tile of a product: y[t*y_stride + o] for t in [0, tokens), o in [0, rows).
  * x: tokens rows, x_stride bytes apart, of F32 (exact) or A8 (integer) over n elements.
  * w: rows rows, w_stride bytes apart, as stored (ROW_MAJOR, gap-free along n).
- * scratch: at least skeep_matmul_scratch bytes, 64-byte aligned, the calling thread's own. */
+ * scratch: the calling thread's own, 64-byte aligned, SKEEP_MATMUL_SCRATCH bytes. */
 struct skeep_matmul_tile {
   const char *x;
   int64_t x_stride;
@@ -39,5 +42,115 @@ struct skeep_matmul_tile {
   void *scratch;
 };
 typedef void skeep_body_matmul_t(const struct skeep_matmul_tile *tile);
+
+/* ---- the kernel table --------------------------------------------------------------------------
+ * A row of kernels.def is SKEEP_KERNEL(op, encoding, activation, order family, panel, isa, body): op in
+ * lower case as in skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON; the
+ * function is skeep_<body>, defined in <form>/<op>_<isa>.h and compiled by isa_<isa>.c. */
+enum skeep_opid {
+  SKEEP_OPID_decode = SKEEP_OP_DECODE,
+  SKEEP_OPID_quantize_rows = SKEEP_OP_QUANTIZE_ROWS,
+  SKEEP_OPID_convert = SKEEP_OP_CONVERT,
+  SKEEP_OPID_prepack = SKEEP_OP_PREPACK,
+  SKEEP_OPID_matmul_t = SKEEP_OP_MATMUL_T,
+  SKEEP_OPID_embed = SKEEP_OP_EMBED,
+  SKEEP_OPID_norm = SKEEP_OP_NORM,
+  SKEEP_OPID_rope = SKEEP_OP_ROPE,
+  SKEEP_OPID_kv_store = SKEEP_OP_KV_STORE,
+  SKEEP_OPID_attend = SKEEP_OP_ATTEND,
+  SKEEP_OPID_glu = SKEEP_OP_GLU,
+  SKEEP_OPID_add = SKEEP_OP_ADD,
+  SKEEP_OPID_mul = SKEEP_OP_MUL,
+  SKEEP_OPID_softmax = SKEEP_OP_SOFTMAX,
+  SKEEP_OPID_softcap = SKEEP_OP_SOFTCAP,
+  SKEEP_OPID_encode = SKEEP_OP_ENCODE
+};
+struct skeep_kernel {
+  skeep_kernel_info info;
+  void (*body)(void); /* NULL where the instruction set is not of this architecture */
+};
+/* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
+ * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
+const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order);
+/* The facts of an encoding, NULL when the id is unknown. */
+const skeep_encoding_info *skeep_encoding_find(uint32_t id);
+
+/* ---- one operation ------------------------------------------------------------------------------
+ * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
+ * writable and not overlapping), its own shape checks, selection, skeep_pool_run over its tiles,
+ * skeep_op_end (unpins a bare call, keeps a step's first error). */
+struct skeep_op {
+  skeep_pool *pool;
+  skeep_step *step;
+  const skeep_view *v[SKEEP_MAX_OPERANDS]; /* absent ones NULL */
+  uint32_t count;
+  uint32_t pinned; /* bit i: this call pinned the root of operand i */
+};
+/* outputs: bit i = operand i is written; in_place: bit i = output may be exactly operand i (same data and
+ * layout). On failure everything is undone and skeep_op_end must not be called. */
+skeep_status skeep_op_begin(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
+                            uint32_t count, uint32_t outputs, uint32_t in_place);
+skeep_status skeep_op_end(struct skeep_op *op, skeep_status status);
+
+/* Runs task(arg, index, scratch) for index in [0, tasks) on the pool's workers and the caller, each index
+ * once, in any order; returns after all are done. ERR_FAULT when a mapped page faulted. */
+typedef void skeep_task(void *arg, uint32_t index, void *scratch);
+skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks);
+size_t skeep_pool_scratch(const skeep_pool *pool); /* bytes that each task's scratch has, 64-byte aligned */
+#define SKEEP_MATMUL_SCRATCH (512u << 10)
+
+static inline skeep_status skeep_ok(void) { return (skeep_status){SKEEP_OK, -1, 0}; }
+static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t detail) {
+  return (skeep_status){code, operand, detail};
+}
+
+/* ---- views inside ------------------------------------------------------------------------------- */
+static inline char *skeep_data(const skeep_view *v) { return (char *)(uintptr_t)v->data; }
+/* Address of the cell (block, or element when dense) that holds logical index; in bounds by precondition. */
+const char *skeep_cell(const skeep_view *v, const int64_t *index);
+
+/* IEEE half and bfloat16, one value (all units; bodies use instructions where they have them). */
+static inline float skeep_f16_to_f32(uint16_t h) {
+  uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 0x3ffu, bits;
+  float f;
+  if (e == 0) { /* zero or subnormal: m * 2^-24, exact */
+    f = (float)m * 0x1p-24f;
+    memcpy(&bits, &f, 4);
+    bits |= sign;
+  } else {
+    bits = sign | (e == 31 ? 0x7f800000u : (e + 112u) << 23) | m << 13;
+  }
+  memcpy(&f, &bits, 4);
+  return f;
+}
+static inline uint16_t skeep_f32_to_f16(float f) { /* round to nearest even */
+  uint32_t x;
+  memcpy(&x, &f, 4);
+  uint32_t sign = (x >> 16) & 0x8000u, a = x & 0x7fffffffu;
+  if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (a >> 13 & 0x3ffu));
+  if (a >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
+  if (a < 0x38800000u) { /* below the smallest normal half: add so that the hardware rounds at bit 2^-24 */
+    float m;
+    memcpy(&m, &a, 4);
+    m += 0.5f;
+    uint32_t r;
+    memcpy(&r, &m, 4);
+    return (uint16_t)(sign | (r - 0x3f000000u));
+  }
+  a += 0xfffu + (a >> 13 & 1u);
+  return (uint16_t)(sign | (a - 0x38000000u) >> 13);
+}
+static inline float skeep_bf16_to_f32(uint16_t h) {
+  uint32_t x = (uint32_t)h << 16;
+  float f;
+  memcpy(&f, &x, 4);
+  return f;
+}
+static inline uint16_t skeep_f32_to_bf16(float f) {
+  uint32_t x;
+  memcpy(&x, &f, 4);
+  if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(x >> 16 | 0x40u);
+  return (uint16_t)((x + 0x7fffu + (x >> 16 & 1u)) >> 16);
+}
 
 #endif
