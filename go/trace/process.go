@@ -1,0 +1,56 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+)
+
+// Process is what the operating system and the Go runtime say of this process's memory, in bytes.
+// Resident = Anonymous + File + Shared.
+type Process struct {
+	GoHeap    int64 // live and not yet swept objects of the Go heap
+	Resident  int64
+	Peak      int64 // largest Resident so far
+	Anonymous int64 // private memory: Go heap, C heap, stacks
+	File      int64 // resident pages of mapped files
+	Shared    int64
+}
+
+// Probe reads /proc/self/status and the Go runtime's metrics.
+func Probe() (Process, error) { return probe(os.DirFS("/proc/self")) }
+
+// probe reads from proc, a folder with a `status` file in the format of proc(5).
+func probe(proc fs.FS) (Process, error) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	p := Process{GoHeap: int64(sample[0].Value.Uint64())}
+	status, err := fs.ReadFile(proc, "status")
+	if err != nil {
+		return p, fmt.Errorf("trace: process memory: %w", err)
+	}
+	fields := map[string]*int64{"VmRSS": &p.Resident, "VmHWM": &p.Peak, "RssAnon": &p.Anonymous, "RssFile": &p.File, "RssShmem": &p.Shared}
+	found := 0
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		key, rest, _ := strings.Cut(lines.Text(), ":")
+		to, wanted := fields[key]
+		if !wanted {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		if err != nil {
+			return p, fmt.Errorf("trace: process memory: field %s: %w", key, err)
+		}
+		*to = kib << 10
+		found++
+	}
+	if found != len(fields) {
+		return p, fmt.Errorf("trace: process memory: %d of %d fields found in status", found, len(fields))
+	}
+	return p, nil
+}
