@@ -17,6 +17,15 @@
 #define SKEEP_ANY 0xffffu
 #define SKEEP_MAX_OPERANDS 8
 
+/* SKEEP_ENC_<NAME> for every row of encodings.def (here the one of the public header is one of them). */
+#undef SKEEP_ENC_A8
+#define SKEEP_ENCODING_IDS 512 /* all ids are below */
+enum skeep_enc {
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags) SKEEP_ENC_##NAME = id,
+#include "encodings.def"
+#undef SKEEP_ENCODING
+};
+
 /* ---- kernel bodies: raw pointers, preconditions instead of checks ------------------------------
  * Pointers may have any alignment; extents are > 0; inputs are live, in bounds and do not overlap
  * outputs (unless the op is "in place"). Bodies allocate nothing and touch exactly the bytes named. */
@@ -45,8 +54,9 @@ typedef void skeep_body_matmul_t(const struct skeep_matmul_tile *tile);
 
 /* ---- the kernel table --------------------------------------------------------------------------
  * A row of kernels.def is SKEEP_KERNEL(op, encoding, activation, order family, panel, isa, body): op in
- * lower case as in skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON; the
- * function is skeep_<body>, defined in <form>/<op>_<isa>.h and compiled by isa_<isa>.c. */
+ * lower case as in skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON,
+ * NEON_DOTPROD, NEON_I8MM; the function is skeep_<body>, defined in <form>/<op>_<isa>.h and compiled by
+ * isa_<isa>.c. */
 enum skeep_opid {
   SKEEP_OPID_decode = SKEEP_OP_DECODE,
   SKEEP_OPID_quantize_rows = SKEEP_OP_QUANTIZE_ROWS,
@@ -69,11 +79,24 @@ struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */
 };
+/* Row `row` of kernels.def, in its order; NULL past the end. info.runnable says whether body may be called. */
+const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
  * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
 const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order);
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
+
+/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of kernels.def. */
+enum skeep_feature {
+  SKEEP_FEATURE_PORTABLE = 1u << 0,
+  SKEEP_FEATURE_AVX2 = 1u << 1,
+  SKEEP_FEATURE_AVX512 = 1u << 2,
+  SKEEP_FEATURE_NEON = 1u << 3,
+  SKEEP_FEATURE_NEON_DOTPROD = 1u << 4,
+  SKEEP_FEATURE_NEON_I8MM = 1u << 5
+};
+uint32_t skeep_features(void);
 
 /* ---- one operation ------------------------------------------------------------------------------
  * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
@@ -152,5 +175,10 @@ static inline uint16_t skeep_f32_to_bf16(float f) {
   if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(x >> 16 | 0x40u);
   return (uint16_t)((x + 0x7fffu + (x >> 16 & 1u)) >> 16);
 }
+
+/* Prototypes of all bodies, so that each definition is checked against the type of its row. */
+#define SKEEP_KERNEL(op, encoding, activation, family, panel, isa, body) skeep_body_##op skeep_##body;
+#include "kernels.def"
+#undef SKEEP_KERNEL
 
 #endif

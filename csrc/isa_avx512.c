@@ -1,0 +1,23 @@
+/* Kernel bodies for x86-64 processors with AVX-512 F, BW, VL, DQ, VNNI and VBMI (and what AVX2 units use). */
+#include "internal.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#define TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt"
+#pragma clang attribute push(__attribute__((target(TARGET))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
+#endif
+
+/* One #include per body, grouped by form: "q4_0/matmul_t_avx512.h". */
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
