@@ -1,5 +1,11 @@
 package tensor
 
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
 // MaxRank is the largest number of axes of a tensor.
 const MaxRank = 4
 
@@ -22,9 +28,45 @@ type Order struct {
 	Version    uint8 // of the interleave
 }
 
+// Panels is the RowPanel order with whole blocks and p rows per panel.
+func Panels(p int) Order { return Order{Family: RowPanel, Panel: uint8(p)} }
+
+// String is a short stable name, fit for cache keys: "row_major", "input_block_major", "row_panel8", and
+// with interleaved bytes "row_panel8i4v1".
+func (o Order) String() string {
+	switch o {
+	case Order{}:
+		return "row_major"
+	case Order{Family: InputBlockMajor}:
+		return "input_block_major"
+	}
+	s := "row_panel" + strconv.Itoa(int(o.Panel))
+	if o.Family != RowPanel {
+		s = fmt.Sprintf("family%d,%d", o.Family, o.Panel)
+	}
+	if o.Interleave != 0 || o.Version != 0 {
+		s += fmt.Sprintf("i%dv%d", o.Interleave, o.Version)
+	}
+	return s
+}
+
+// valid says why an order is not one, or nothing.
+func (o Order) valid() (reason string) {
+	switch {
+	case o.Family > RowPanel:
+		return "unknown order"
+	case o.Family == RowPanel && o.Panel == 0:
+		return "RowPanel needs rows per panel"
+	case o.Family != RowPanel && o != Order{Family: o.Family}:
+		return "only RowPanel has panels and interleaved bytes"
+	}
+	return ""
+}
+
 // Layout is how a logical index reaches a physical position: shape, strides, offset, block geometry.
-// Strides and offset count elements when dense, else blocks; extents always count elements. Its
-// memory layout equals C's skeep_layout, whose comment states the formulas.
+// Strides and offset count cells: elements when dense, else blocks; extents always count elements.
+// Its memory layout equals C's skeep_layout, whose comment states the formulas. The methods that
+// return a Layout are arithmetic on it and copy nothing; what they cannot do is a *LayoutError.
 type Layout struct {
 	Shape     [MaxRank]int64
 	Stride    [MaxRank]int64
@@ -36,4 +78,265 @@ type Layout struct {
 	_         uint8
 	Order     Order
 	_         uint32
+}
+
+// LayoutError says which layout operation is impossible on which axis, and why. Axis is -1 when no single
+// axis is to blame.
+type LayoutError struct {
+	Op     string // "narrow", "split", …
+	Axis   int
+	Reason string
+	// Materialize is true when the operation works on a copy that skeep.Materialize makes.
+	Materialize bool
+}
+
+func (e *LayoutError) Error() string {
+	s := "tensor: " + e.Op
+	if e.Axis >= 0 {
+		s += " axis " + strconv.Itoa(e.Axis)
+	}
+	s += ": " + e.Reason
+	if e.Materialize {
+		s += "; Materialize makes a copy that can"
+	}
+	return s
+}
+
+// LayoutOf is the gap-free layout of a tensor of format f and shape s in order o. Blocks run along the
+// last axis, rows along the one before it; leading axes are planes. Extents are at least 1. Dense
+// formats have RowMajor only. Errors: *EncodingError, *ShapeError, *LayoutError.
+func LayoutOf(f Format, s Shape, o Order) (Layout, error) {
+	// Bytes bounds every product below: none of them overflows.
+	if _, err := f.Bytes(s); err != nil {
+		return Layout{}, err
+	}
+	info, _ := f.Encoding.row()
+	l := Layout{Shape: [...]int64{1, 1, 1, 1}, Block: uint32(info.BlockElements), Rank: s.Rank, BlockAxis: -1, RowAxis: -1, Order: o}
+	for axis, n := range s.dims() {
+		if n == 0 {
+			return Layout{}, &ShapeError{s, axis, "a layout needs at least one element"}
+		}
+		l.Shape[axis] = n
+	}
+	if reason := o.valid(); reason != "" {
+		return Layout{}, &LayoutError{Op: "layout", Axis: -1, Reason: reason}
+	}
+	if l.Block > 1 {
+		l.BlockAxis = int8(s.Rank) - 1
+	}
+	if o != (Order{}) {
+		if l.Block == 1 || s.Rank < 2 {
+			return Layout{}, &LayoutError{Op: "layout", Axis: -1, Reason: fmt.Sprintf("order %s needs a packed matrix, not %s %s", o, f, s)}
+		}
+		l.RowAxis = l.BlockAxis - 1
+	}
+	plane := int64(1)
+	for axis := int(s.Rank) - 1; axis >= 0; axis-- {
+		l.Stride[axis] = plane
+		plane *= l.cells(axis)
+	}
+	switch o.Family {
+	case InputBlockMajor:
+		l.Stride[l.RowAxis], l.Stride[l.BlockAxis] = 1, l.Shape[l.RowAxis]
+	case RowPanel:
+		l.Stride[l.BlockAxis] = int64(o.Panel)
+	}
+	return l, nil
+}
+
+// cells is an axis's extent in cells.
+func (l *Layout) cells(axis int) int64 {
+	if axis == int(l.BlockAxis) {
+		return (l.Shape[axis]-1)/int64(l.Block) + 1
+	}
+	return l.Shape[axis]
+}
+
+// Dims is the logical shape.
+func (l Layout) Dims() Shape { return Shape{Rank: l.Rank, Dims: l.used()} }
+
+// used is the extents with zeros behind the last axis, as Shape has them.
+func (l *Layout) used() (dims [MaxRank]int64) {
+	copy(dims[:], l.Shape[:min(l.Rank, MaxRank)])
+	return dims
+}
+
+// Cells is the number of cells that the layout addresses.
+func (l Layout) Cells() int64 {
+	n := int64(1)
+	for axis := range int(l.Rank) {
+		n *= l.cells(axis)
+	}
+	return n
+}
+
+// Check returns an error unless the layout is one of format f that can be read: fields in range,
+// block and axes as the format and order want them, extents whose products and reach do not
+// overflow. It is what C's skeep_view_check asks of a layout, its bounds apart (see Bytes).
+func (l Layout) Check(f Format) error {
+	info, err := f.info()
+	if err != nil {
+		return err
+	}
+	bad := func(axis int, reason string) error { return &LayoutError{Op: "layout", Axis: axis, Reason: reason} }
+	if l.Rank > MaxRank {
+		return bad(-1, fmt.Sprintf("%d axes, at most %d are possible", l.Rank, MaxRank))
+	}
+	if l.Block != uint32(info.BlockElements) {
+		return bad(-1, fmt.Sprintf("blocks of %d elements, %s has %d", l.Block, info.Name, info.BlockElements))
+	}
+	if packed := l.Block > 1; packed != (l.BlockAxis >= 0) || l.BlockAxis < -1 || l.BlockAxis >= int8(l.Rank) {
+		return bad(-1, fmt.Sprintf("block axis %d of %d axes with blocks of %d", l.BlockAxis, l.Rank, l.Block))
+	}
+	if reason := l.Order.valid(); reason != "" {
+		return bad(-1, reason)
+	}
+	if ordered := l.Order != (Order{}); ordered != (l.RowAxis >= 0) || l.RowAxis < -1 || l.RowAxis >= int8(l.Rank) ||
+		ordered && (l.BlockAxis < 0 || l.RowAxis == l.BlockAxis) {
+		return bad(-1, fmt.Sprintf("row axis %d, block axis %d with order %s", l.RowAxis, l.BlockAxis, l.Order))
+	}
+	for axis, n := range l.Shape {
+		switch {
+		case n < 1:
+			return bad(axis, fmt.Sprintf("extent %d", n))
+		case axis >= int(l.Rank) && (n != 1 || l.Stride[axis] != 0):
+			return bad(axis, "an unused axis has extent 1 and stride 0")
+		case axis == int(l.BlockAxis) && n%int64(l.Block) != 0 && !info.Activation:
+			return bad(axis, fmt.Sprintf("extent %d is not a multiple of the block of %d", n, l.Block))
+		}
+	}
+	if _, err := l.Dims().Elements(); err != nil {
+		return err
+	}
+	if l.Order.Family == RowPanel && l.Stride[l.BlockAxis] != int64(l.Order.Panel) {
+		return bad(int(l.BlockAxis), fmt.Sprintf("stride %d in panels of %d", l.Stride[l.BlockAxis], l.Order.Panel))
+	}
+	if l.Order.Family == RowPanel && l.Stride[l.RowAxis] != l.cells(int(l.BlockAxis)) {
+		return bad(int(l.RowAxis), fmt.Sprintf("stride %d with rows of %d blocks", l.Stride[l.RowAxis], l.cells(int(l.BlockAxis))))
+	}
+	_, err = l.Bytes(f)
+	return err
+}
+
+// reach is one past the largest cell position. Strides and offsets are not negative.
+func (l *Layout) reach() (end int64, err error) {
+	bad := func(axis int, reason string) (int64, error) {
+		return 0, &LayoutError{Op: "layout", Axis: axis, Reason: reason}
+	}
+	if l.Offset < 0 {
+		return bad(-1, "negative offset")
+	}
+	end = l.Offset
+	for axis := range int(l.Rank) {
+		if l.Stride[axis] < 0 {
+			return bad(axis, "negative stride")
+		}
+		stride := l.Stride[axis]
+		if l.Order.Family == RowPanel && axis == int(l.BlockAxis) {
+			// The plane as a whole is dense: its last cell is where RowMajor has it.
+			stride = 1
+		}
+		n, ok := mul(stride, l.cells(axis)-1)
+		if end += n; !ok || end < 0 {
+			return bad(axis, "positions do not fit into 63 bits")
+		}
+	}
+	if end++; end < 0 {
+		return bad(-1, "positions do not fit into 63 bits")
+	}
+	return end, nil
+}
+
+// Bytes is how many bytes, from the tensor's first one on, the layout reaches when cells are those of
+// f: what a view of it has to own. The layout's fields are taken as they are (see Check).
+func (l Layout) Bytes(f Format) (int64, error) {
+	end, err := l.reach()
+	if err != nil {
+		return 0, err
+	}
+	_, size := f.Block()
+	n, ok := mul(end, int64(size))
+	if !ok {
+		return 0, &LayoutError{Op: "layout", Axis: -1, Reason: "more than 2⁶³ bytes"}
+	}
+	return n, nil
+}
+
+// Cell is where the element with a logical index stands: the position of its cell (block, or element
+// when dense), and its place within the block (0 when dense). One index per axis. It allocates
+// nothing. A wrong index is a *LayoutError. In an interleaved order the cell is the block's place
+// among whole blocks; its bytes are spread over its panel's column.
+func (l Layout) Cell(index ...int64) (cell, within int64, err error) {
+	if len(index) != int(l.Rank) || l.Rank > MaxRank {
+		return 0, 0, &LayoutError{Op: "index", Axis: -1, Reason: fmt.Sprintf("%d indices for %d axes", len(index), l.Rank)}
+	}
+	cell = l.Offset
+	panels := l.Order.Family == RowPanel
+	for axis, i := range index {
+		switch {
+		case i < 0 || i >= l.Shape[axis]:
+			return 0, 0, &LayoutError{Op: "index", Axis: axis, Reason: fmt.Sprintf("%d out of range [0, %d)", i, l.Shape[axis])}
+		case axis == int(l.BlockAxis):
+			within = i % int64(l.Block)
+			if !panels {
+				cell += l.Stride[axis] * (i / int64(l.Block))
+			}
+		case !panels || axis != int(l.RowAxis):
+			cell += l.Stride[axis] * i
+		}
+	}
+	if panels {
+		o, b := index[l.RowAxis], index[l.BlockAxis]/int64(l.Block)
+		p, bpr := int64(l.Order.Panel), l.Stride[l.RowAxis]
+		if o < l.Shape[l.RowAxis]-l.Shape[l.RowAxis]%p {
+			cell += o/p*p*bpr + b*p + o%p
+		} else {
+			cell += o*bpr + b
+		}
+	}
+	return cell, within, nil
+}
+
+// Contiguous reports whether the elements follow each other without gaps in logical order: what a file
+// holds, and what a copy of the bytes keeps.
+func (l Layout) Contiguous() bool {
+	if l.Order != (Order{}) || l.BlockAxis >= 0 && l.BlockAxis != int8(l.Rank)-1 {
+		return false
+	}
+	next := int64(1)
+	for axis := int(l.Rank) - 1; axis >= 0; axis-- {
+		if n := l.cells(axis); n > 1 {
+			if l.Stride[axis] != next {
+				return false
+			}
+			next *= n
+		}
+	}
+	return true
+}
+
+// GapFree reports whether the layout reaches each of Cells() consecutive positions exactly once, in
+// whatever order.
+func (l Layout) GapFree() bool {
+	type step struct{ stride, cells int64 }
+	var steps [MaxRank]step
+	n, next := 0, int64(1)
+	for axis := range int(l.Rank) {
+		cells := l.cells(axis)
+		switch {
+		case l.Order.Family == RowPanel && (axis == int(l.BlockAxis) || axis == int(l.RowAxis)):
+			next *= cells // a whole plane is gap-free: its block axis is never cut
+		case cells > 1:
+			steps[n] = step{l.Stride[axis], cells}
+			n++
+		}
+	}
+	slices.SortFunc(steps[:n], func(a, b step) int { return int(min(max(a.stride-b.stride, -1), 1)) })
+	for _, s := range steps[:n] {
+		if s.stride != next {
+			return false
+		}
+		next *= s.cells
+	}
+	return true
 }
