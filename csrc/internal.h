@@ -15,7 +15,7 @@
 #endif
 
 #define SKEEP_ANY 0xffffu
-#define SKEEP_MAX_OPERANDS 8
+#define SKEEP_MAX_OPERANDS 16
 
 /* SKEEP_ENC_<NAME> for every row of encodings.def (here the one of the public header is one of them). */
 #undef SKEEP_ENC_A8

@@ -14,7 +14,11 @@
  *    structs are the same on every supported platform (linux on amd64 and arm64).
  *  - Functions are safe to call from any thread unless said otherwise; a skeep_step belongs to one
  *    thread at a time. Outputs must not overlap inputs unless the operation says "in place".
- *  - Reserved fields must be zero.
+ *  - Reserved fields must be zero. Extents of operands are > 0; dense operands have stride 1 on their last
+ *    axis and any stride >= 0 on the others, unless said otherwise; no output overlaps itself.
+ *  - After SKEEP_ERR_FAULT the outputs are unspecified. A file that changed without a fault is reported by
+ *    skeep_step_end, or by skeep_storage_verify for calls without a step.
+ *  - Lists of views are arrays of `const skeep_view *`.
  */
 #ifndef SKEEP_H
 #define SKEEP_H
@@ -80,8 +84,35 @@ SKEEP_API size_t skeep_status_text(skeep_status s, char *text, size_t size);
 #define SKEEP_F64 28
 #define SKEEP_BF16 30
 
-/* Encodings are named by their GGUF type id (encodings.def is the list). Ids from 256 on exist in
- * memory only: */
+/* Encodings are named by their GGUF type id (encodings.def is the list; dense ones have the id of their
+ * element type). Ids from 256 on exist in memory only: */
+#define SKEEP_ENC_Q4_0 2
+#define SKEEP_ENC_Q4_1 3
+#define SKEEP_ENC_Q5_0 6
+#define SKEEP_ENC_Q5_1 7
+#define SKEEP_ENC_Q8_0 8
+#define SKEEP_ENC_Q8_1 9
+#define SKEEP_ENC_Q2_K 10
+#define SKEEP_ENC_Q3_K 11
+#define SKEEP_ENC_Q4_K 12
+#define SKEEP_ENC_Q5_K 13
+#define SKEEP_ENC_Q6_K 14
+#define SKEEP_ENC_Q8_K 15
+#define SKEEP_ENC_IQ2_XXS 16
+#define SKEEP_ENC_IQ2_XS 17
+#define SKEEP_ENC_IQ3_XXS 18
+#define SKEEP_ENC_IQ1_S 19
+#define SKEEP_ENC_IQ4_NL 20
+#define SKEEP_ENC_IQ3_S 21
+#define SKEEP_ENC_IQ2_S 22
+#define SKEEP_ENC_IQ4_XS 23
+#define SKEEP_ENC_IQ1_M 29
+#define SKEEP_ENC_TQ1_0 34
+#define SKEEP_ENC_TQ2_0 35
+#define SKEEP_ENC_MXFP4 39
+#define SKEEP_ENC_NVFP4 40
+#define SKEEP_ENC_Q1_0 41
+#define SKEEP_ENC_Q2_0 42
 #define SKEEP_ENC_A8 256 /* activations: 128 elements = 4 x f32 scale (one per 32), 8 x i16 sum of codes \
                             (one per 16), 128 x i8 code in [-127, 127]; rows padded with zero codes */
 
@@ -182,10 +213,12 @@ typedef struct skeep_storage_info {
 /* Allocates bytes (> 0) of zeroed off-heap memory, aligned to alignment (a power of two, at most 2 MiB;
  * 0 = 64). The storage owns it; it is freed once, by close. ERR_MEMORY when there is none. */
 SKEEP_API skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_storage *out);
-/* Borrows bytes the caller owns and keeps in place until close returns; close never frees them.
- * domain is HEAP or OFFHEAP; readonly != 0 forbids it as an output. */
+/* Borrows bytes the caller owns and keeps in place until close returns (after retire: until release runs);
+ * close never frees them. domain is HEAP or OFFHEAP; readonly != 0 forbids it as an output.
+ * release (or NULL) runs once, with arg, when the storage is closed and the last pin is gone, on whichever
+ * thread did that; it must not call back into the same storage. */
 SKEEP_API skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain, uint32_t readonly,
-                                            skeep_storage *out);
+                                            void (*release)(void *arg), void *arg, skeep_storage *out);
 /* Maps length bytes of fd from offset (any value) read-only and shared. Keeps a duplicate of fd for
  * later size checks; the caller may close its own. A range past the end of the file is ERR_BOUNDS.
  * If the file is truncated later, operations return ERR_FAULT or ERR_CHANGED; the process survives
@@ -204,8 +237,10 @@ SKEEP_API skeep_status skeep_storage_advise(skeep_storage s, uint64_t byte, uint
 /* Bytes of a mapped storage that are in memory now (mincore). */
 SKEEP_API skeep_status skeep_storage_resident(skeep_storage s, uint64_t *bytes);
 
-/* Closes a root: invalidates every view of it and of its marks, waits until only the pins of step
- * (or none) remain, and frees what it owns. ERR_CLOSED on a second close. */
+/* Closes a root: invalidates every view of it and of its marks, waits until only the pin of step
+ * (or none) remains, and frees what it owns; the step gives its pin back here. ERR_CLOSED on a second
+ * close. Inside a step of another thread's closing, or in a cycle of steps that close each other's roots,
+ * waiting would never end: use try_close or retire there. */
 typedef struct skeep_step skeep_step;
 SKEEP_API skeep_status skeep_storage_close(skeep_storage s, skeep_step *step);
 /* As close, but answers ERR_BUSY (and changes nothing) when somebody else holds pins. */
@@ -219,12 +254,16 @@ SKEEP_API skeep_status skeep_storage_retire(skeep_storage s, uint64_t *left);
 SKEEP_API skeep_status skeep_mark_open(skeep_storage root, skeep_storage *mark);
 /* Releases a mark and those opened after it on the same root; waits for pins other than step's. */
 SKEEP_API skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step);
-/* Releases all open marks of a root. */
+/* Invalidates the views of a mark and releases the marks inside it, but keeps it open: *mark gets the new
+ * generation, the slot stays. What a scope does once per step. */
+SKEEP_API skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step);
+/* Releases all open marks of a root. Views made with the root itself stay valid. */
 SKEEP_API skeep_status skeep_storage_reset(skeep_storage root, skeep_step *step);
 
-/* Takes and gives back one pin on the root of s: while it is held, the bytes stay. */
-SKEEP_API skeep_status skeep_pin(skeep_storage s);
-SKEEP_API skeep_status skeep_unpin(skeep_storage s);
+/* Takes one pin on the root of s: while it is held, the bytes stay. *pin names the root and goes to
+ * skeep_unpin exactly once, also after the close: the one call that a closed storage accepts. */
+SKEEP_API skeep_status skeep_pin(skeep_storage s, skeep_storage *pin);
+SKEEP_API skeep_status skeep_unpin(skeep_storage pin);
 
 /* Makes a dense, gap-free ROW_MAJOR view of shape[rank] elements that starts at byte `byte` of s. The
  * last axis is the block axis of a packed encoding. Arrange another layout by editing view->layout. */
@@ -262,12 +301,15 @@ SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 
 /* A step groups operations: it pins each root once, keeps the first error (later operations return
  * it and do nothing), and holds a frame of descriptors in C memory for hosts with a managed heap. */
-SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, skeep_step **out);
+/* frame_views: descriptors in the frame; roots: how many storages one step can pin (0 = 64); one more is
+ * ERR_MEMORY. Operations with this step outside of begin and end are ERR_ARGUMENT. */
+SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out);
 SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);
 SKEEP_API skeep_status skeep_step_begin(skeep_step *step);
 /* Unpins, checks every mapped root for change, returns the first error of the step. */
 SKEEP_API skeep_status skeep_step_end(skeep_step *step);
-SKEEP_API skeep_status skeep_step_status(const skeep_step *step);
+/* The first error so far; *op (or NULL) gets the ordinal of the operation that caused it, from 0. */
+SKEEP_API skeep_status skeep_step_status(const skeep_step *step, uint64_t *op);
 SKEEP_API void skeep_step_destroy(skeep_step *step);
 
 /* ---- selection -------------------------------------------------------------------------------- */
@@ -289,6 +331,7 @@ SKEEP_API void skeep_step_destroy(skeep_step *step);
 #define SKEEP_OP_SOFTMAX 14
 #define SKEEP_OP_SOFTCAP 15
 #define SKEEP_OP_ENCODE 16
+#define SKEEP_OP_PROJECT 17 /* each weight selects as MATMUL_T with x's encoding */
 
 #define SKEEP_ISA_PORTABLE 0
 #define SKEEP_ISA_AVX2 1   /* AVX2, FMA, F16C */
@@ -344,15 +387,18 @@ SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, c
  * exact one. Sums of one output element are taken in a fixed order: no result depends on threads. */
 SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                                       const skeep_view *y);
-/* 1 to 3 products that share one input, in one parallel region: w[i], y[i] for i < count. Operand
- * positions: x = 0, w = 1..count, y = count+1.. */
+/* 1 to 3 products that share one input, in one parallel region: y[i] = x * transpose(w[i]) + bias[i] for
+ * i < count; bias (or its entries) may be NULL, each is F32 [out_i]. When one weight has no row for x's
+ * encoding, nothing runs. Operand positions: x = 0, w = 1..count, bias = count+1.., y = 2*count+1.. */
 SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view *x, uint32_t count,
-                                     const skeep_view *const *w, const skeep_view *const *y);
+                                     const skeep_view *const *w, const skeep_view *const *bias,
+                                     const skeep_view *const *y);
 /* y[T, n] = scale * table[ids[T], n] decoded. ids I32 in [0, table rows). */
 SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table,
                                    const skeep_view *ids, float scale, const skeep_view *y);
 /* s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w is
- * [n]). before, after and sum may be NULL (absent); sum may be x itself, y may be x or before (in place). */
+ * [n], F32). before, after and sum may be NULL (absent). In place: sum may be x or before; y may be x, before
+ * or after. */
 SKEEP_API skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *before,
                                   const skeep_view *w, const skeep_view *after, float eps, const skeep_view *sum,
                                   const skeep_view *y);
@@ -371,13 +417,16 @@ typedef struct skeep_rope_params {
 } skeep_rope_params;
 #define SKEEP_ROPE_NORMAL 0
 #define SKEEP_ROPE_NEOX 1
-/* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32; factors F32 [dims/2] divides
- * each theta, or NULL. */
+/* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
+ * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
+ * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
+ * attn_factor and by nothing else. Elements from dims on are copied. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                   const skeep_view *positions, const skeep_view *factors, skeep_rope_params params,
                                   const skeep_view *y);
 /* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
- * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). */
+ * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). A negative position, a sequence
+ * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. */
 SKEEP_API skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view *k, const skeep_view *v,
                                       const skeep_view *positions, const skeep_view *sequences,
                                       const skeep_view *k_cache, const skeep_view *v_cache);
@@ -390,8 +439,10 @@ typedef struct skeep_attend_params {
 } skeep_attend_params;
 /* y[T, heads, head_dim] = softmax(q.K) V for q [T, heads, head_dim] over the caches; heads is a multiple of
  * kv_heads and head h reads KV head h / (heads / kv_heads). What each row sees follows from its position
- * alone; positions of the step are stored already. One streaming pass (Milakov & Gimelshein 2018). A window
- * larger than the capacity is ERR_SHAPE unless no position of the step has wrapped. */
+ * alone; positions of the step are stored already. In slot s, row p finds position q = p - ((p - s) mod
+ * capacity) and sees it when q >= max(0, p - window + 1). One streaming pass (Milakov & Gimelshein 2018).
+ * Let m be the largest position of a row's sequence in this call: a row that would need a position
+ * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
                                     const skeep_view *k_cache, const skeep_view *v_cache,
                                     const skeep_view *positions, const skeep_view *sequences,

@@ -18,12 +18,12 @@ type View = skeep.View
 //     later op return zero Views and do nothing; the driver asks Err once per step.
 //   - Model code never reads an element between ops. Whatever changes from step to step is data in
 //     I32 views: token ids, positions, sequence ids. Extents depend on the step's token count T and on
-//     nothing else, so that two steps of equal T have the same tape.
+//     the number of rows whose logits are wanted, so that two steps of equal counts have the same tape.
 //   - Layout arithmetic of a step goes through the context too, so that a recording sees it.
 //   - A Context belongs to one goroutine at a time.
 //
 // Shapes: T tokens, [T, n] activations in F32. Each op's decomposition into primitives (MatMulT, Add,
-// Mul, Softmax, elementwise functions, Gather, view arithmetic) is in its comment; it is what the
+// Mul, Softmax, elementwise functions, Gather, Scatter, Convert, Decode, Iota, view arithmetic) is in its comment; it is what the
 // reference, the tape's consumers and the export use.
 type Context interface {
 	// Layer names the layer of the ops that follow (-1: outside of layers), for errors and traces.
@@ -31,25 +31,31 @@ type Context interface {
 	// Err is the first error since the last Reset, or nil.
 	Err() error
 
+	// Input names a view that changes from step to step (ids, positions, sequences) or a cache, so that a
+	// tape can bind it. It returns the same view under a value number of its own.
+	Input(name string, v View) View
+
 	// Embed gathers rows: y[t] = scale · decode(table[ids[t]]). ids [T] I32, table [vocab, n].
 	Embed(table, ids View, scale float32) View
 	// Norm is RMS normalisation with residuals: sum = x + before; y = sum/√(mean(sum²)+eps)·w + after,
 	// along the last axis. before and after may be absent. sum is x itself when before is absent.
 	// Zhang & Sennrich 2019.
 	Norm(x, before, w, after View, eps float32) (sum, y View)
-	// Project multiplies one input with one to three weights: y[i] = x · w[i]ᵀ, w[i] [out_i, in]; absent
-	// weights give absent results. The activation is quantized once for all of them. = MatMulT each.
-	Project(x View, w [3]View) [3]View
+	// Project multiplies one input with one to three weights: y[i] = x · w[i]ᵀ + bias[i], w[i] [out_i, in],
+	// bias[i] [out_i]; absent weights give absent results, absent biases add nothing. The activation is
+	// quantized once for all weights that have integer kernels. = MatMulT, Add each.
+	Project(x View, w, bias [3]View) [3]View
 	// Rope rotates x [T, heads, head_dim] by its positions [T] I32; factors [dims/2] may be absent.
-	// = x·cos + rotate(x)·sin with angles position·base^(-2i/dims)/factor.
+	// = x·cos + rotate(x)·sin with the angles that include/skeep.h states at skeep_rope.
 	Rope(x, positions, factors View, p RopeParams) View
 	// KVStore writes k, v [T, kv_heads, head_dim] at slot position mod capacity of each token's sequence
-	// into the layer's caches [sequences, kv_heads, capacity, head_dim] and returns both caches whole.
-	// sequences [T] I32 may be absent: all 0. = Scatter.
+	// into the layer's caches [sequences, kv_heads, capacity, head_dim] and returns both caches whole, the
+	// same bytes under new value numbers. sequences [T] I32 may be absent: all 0. = Convert, Scatter.
 	KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View)
 	// Attend is grouped-query attention over the caches: y = softmax(scale·q·Kᵀ + mask(positions))·V,
 	// [T, heads, head_dim]. The mask follows from the positions alone: position p sees
-	// max(0, p-window+1)…p. = MatMulT, Softcap, mask, Softmax, MatMulT per head.
+	// max(0, p-window+1)…p; slot s holds for it position p - (p-s) mod capacity. = MatMulT, Softcap, mask
+	// (Iota, compare, select), Softmax, MatMulT per head.
 	Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View
 	// GLU is act(gate) · up, elementwise. Shazeer 2020.
 	GLU(gate, up View, form GLUForm) View
@@ -66,7 +72,7 @@ type Context interface {
 
 	// Split turns axis of extent a·b into two axes of extents a and b: [T, heads·dim] → [T, heads, dim].
 	Split(x View, axis int, a int) View
-	// Merge joins axis and axis+1 where strides allow.
+	// Merge joins axis and axis+1 where strides allow; an axis of extent 1 always merges.
 	Merge(x View, axis int) View
 	// Narrow keeps length indices of axis from start on.
 	Narrow(x View, axis int, start, length int) View
