@@ -221,22 +221,14 @@ func (l Layout) Merge(axis int) (Layout, error) {
 			return Layout{}, err
 		}
 	}
+	// What an order says of its block axis, and a RowPanel of its rows, needs the axis also at extent 1.
 	bound := func(a int) bool { return a == int(l.BlockAxis) || l.panelAxis(a) }
 	outer, inner := l.Shape[axis], l.Shape[axis+1]
 	switch {
 	case outer == 1 && !bound(axis):
-		// Nothing to join: the inner axis stays as it is.
-		if axis == int(l.RowAxis) {
-			l.RowAxis, l.Order = -1, Order{}
-		}
-		l.remove(axis)
-		return l, nil
+		return l.Squeeze(axis)
 	case inner == 1 && !bound(axis+1):
-		if axis+1 == int(l.RowAxis) {
-			l.RowAxis, l.Order = -1, Order{}
-		}
-		l.remove(axis + 1)
-		return l, nil
+		return l.Squeeze(axis + 1)
 	case axis == int(l.BlockAxis) || l.panelAxis(axis) || l.panelAxis(axis+1):
 		return impossible(op, axis, "blocks of order %s stay in their plane", l.Order)
 	case axis+1 == int(l.BlockAxis) && inner%int64(l.Block) != 0:
@@ -245,7 +237,10 @@ func (l Layout) Merge(axis int) (Layout, error) {
 	if step, ok := mul(l.Stride[axis+1], l.cells(axis+1)); !ok || step != l.Stride[axis] {
 		return impossible(op, axis, "strides %d and %d leave gaps", l.Stride[axis], l.Stride[axis+1])
 	}
-	if axis == int(l.RowAxis) {
+	switch {
+	case axis == int(l.RowAxis) && axis+1 == int(l.BlockAxis):
+		l.RowAxis, l.Order = -1, Order{} // whole rows that follow each other are RowMajor
+	case axis == int(l.RowAxis):
 		l.RowAxis = int8(axis + 1) // the joined axis holds the rows
 	}
 	l.Shape[axis+1] = outer * inner

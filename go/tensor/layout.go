@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -331,7 +332,7 @@ func (l Layout) GapFree() bool {
 			n++
 		}
 	}
-	slices.SortFunc(steps[:n], func(a, b step) int { return int(min(max(a.stride-b.stride, -1), 1)) })
+	slices.SortFunc(steps[:n], func(a, b step) int { return cmp.Compare(a.stride, b.stride) })
 	for _, s := range steps[:n] {
 		if s.stride != next {
 			return false
