@@ -17,14 +17,7 @@
 #define SKEEP_ANY 0xffffu
 #define SKEEP_MAX_OPERANDS 16
 
-/* SKEEP_ENC_<NAME> for every row of encodings.def (here the one of the public header is one of them). */
-#undef SKEEP_ENC_A8
-#define SKEEP_ENCODING_IDS 512 /* all ids are below */
-enum skeep_enc {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags) SKEEP_ENC_##NAME = id,
-#include "encodings.def"
-#undef SKEEP_ENCODING
-};
+#define SKEEP_ENCODING_IDS 512 /* all ids of encodings.def are below */
 
 /* ---- kernel bodies: raw pointers, preconditions instead of checks ------------------------------
  * Pointers may have any alignment; extents are > 0; inputs are live, in bounds and do not overlap

@@ -14,6 +14,7 @@
 #endif
 
 /* One #include per body, grouped by form: "q4_0/matmul_t_avx2.h". */
+#include "a8/quantize_rows_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop
