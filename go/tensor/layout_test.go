@@ -175,7 +175,7 @@ func TestOrdersAreBijections(t *testing.T) {
 
 // One operation on both sides. allowed says by the rules of the design, not by strides, whether
 // the layout may refuse.
-func drawOp(t *rapid.T, l Layout, n naive) (name string, got Layout, err error, want naive, allowed bool) {
+func drawOp(t *rapid.T, l Layout, n naive) (name string, got Layout, want naive, allowed bool, err error) {
 	rank := len(n.dims)
 	op := rapid.SampledFrom([]string{"narrow", "step", "slice", "transpose", "squeeze", "unsqueeze", "split", "merge"}).Draw(t, "op")
 	if rank == 0 {
@@ -262,7 +262,7 @@ func drawOp(t *rapid.T, l Layout, n naive) (name string, got Layout, err error, 
 	case "merge":
 		if axis == rank-1 {
 			got, err = l.Merge(axis)
-			return op, got, err, n, false
+			return op, got, n, false, err
 		}
 		dims := append(append([]int64{}, n.dims[:axis]...), n.dims[axis]*n.dims[axis+1])
 		want = naive{append(dims, n.dims[axis+2:]...), n.at}
@@ -271,7 +271,7 @@ func drawOp(t *rapid.T, l Layout, n naive) (name string, got Layout, err error, 
 		// without need is TestMergeUndoesSplit's.
 		allowed = err == nil
 	}
-	return op, got, err, want, allowed
+	return op, got, want, allowed, err
 }
 
 func TestArithmeticAgreesWithIndices(t *testing.T) {
@@ -282,7 +282,7 @@ func TestArithmeticAgreesWithIndices(t *testing.T) {
 		require.NoError(t, err)
 		n := naiveOf(f, dims, o)
 		for range rapid.IntRange(1, 5).Draw(t, "ops") {
-			name, got, err, want, allowed := drawOp(t, l, n)
+			name, got, want, allowed, err := drawOp(t, l, n)
 			require.Equal(t, allowed, err == nil, "%s: %v", name, err)
 			if err != nil {
 				var le *LayoutError

@@ -74,7 +74,7 @@ func parse(def []byte) ([]encoding, error) {
 		}
 		e := encoding{id: uint16(id), name: f[1], dtype: strings.TrimPrefix(f[3], "SKEEP_"), flags: map[string]bool{}}
 		if f[2] != strings.ToLower(e.name) {
-			return nil, fmt.Errorf("C name %q is not %s in lower case", f[2], e.name)
+			return nil, fmt.Errorf("name %q in C is not %s in lower case", f[2], e.name)
 		}
 		if e.elements, err = strconv.Atoi(f[4]); err != nil {
 			return nil, fmt.Errorf("elements in %q: %w", line, err)
