@@ -4,6 +4,7 @@
 package arch
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/skeep-project/skeep/go/tensor"
@@ -29,6 +30,35 @@ const (
 	Float64 Kind = 12
 )
 
+// kinds holds what is fixed about each kind: the name, and the bytes of one value (0 = varies).
+var kinds = [...]struct {
+	name string
+	size int
+}{
+	Uint8: {"u8", 1}, Int8: {"i8", 1}, Uint16: {"u16", 2}, Int16: {"i16", 2}, Uint32: {"u32", 4}, Int32: {"i32", 4},
+	Float32: {"f32", 4}, Bool: {"bool", 1}, String: {"string", 0}, Array: {"array", 0},
+	Uint64: {"u64", 8}, Int64: {"i64", 8}, Float64: {"f64", 8},
+}
+
+// Valid reports whether k is one of the kinds above.
+func (k Kind) Valid() bool { return k < Kind(len(kinds)) }
+
+// Size is the bytes of one value, 0 for strings, arrays and unknown kinds.
+func (k Kind) Size() int {
+	if !k.Valid() {
+		return 0
+	}
+	return kinds[k].size
+}
+
+// String is the name of the kind: "u32", "string", "array"; "kind 13" when unknown.
+func (k Kind) String() string {
+	if !k.Valid() {
+		return fmt.Sprintf("kind %d", uint32(k))
+	}
+	return kinds[k].name
+}
+
 // Value is one metadata value. A getter of another kind than the value's returns ok = false; Int and
 // Uint accept every integer kind that holds the number exactly, Float every number.
 type Value interface {
@@ -46,18 +76,34 @@ type Values interface {
 	Elem() Kind // the kind of the elements
 	Len() int
 	At(i int) Value // panics like a slice when i is out of range
-	// Text returns element i of a string array without an intermediate Value.
+	// Text returns element i of a string array without an intermediate Value; "" when the elements are
+	// no strings.
 	Text(i int) string
 }
+
+// UnknownEncoding is the Encoding of a tensor whose type number is none of a file format's: it has no
+// row in the encoding table, and TensorInfo.Type tells the number.
+const UnknownEncoding tensor.Encoding = 1<<16 - 1
 
 // TensorInfo describes one tensor of a file. Shape is logical, rows first: the reverse of GGUF's order.
 type TensorInfo struct {
 	Name     string
-	Encoding tensor.Encoding
+	Encoding tensor.Encoding // without a row in the table, or with a retired one, when Bytes is -1
+	Type     uint32          // the file's own type number; differs from Encoding only for UnknownEncoding
 	Shape    tensor.Shape
-	Offset   int64 // bytes from the start of the tensor data of its file
-	Bytes    int64 // payload bytes
-	File     int   // which part of a split set
+	Offset   int64  // bytes from the start of the tensor data of its file
+	Bytes    int64  // payload bytes; -1 when the size of the type is unknown: such a tensor cannot be read
+	Reserved int64  // bytes up to the next tensor or the end of the file: bounds Bytes when that is -1
+	AliasOf  string // an earlier tensor with the same bytes and the same type, else ""
+	File     int    // which part of a split set
+}
+
+// TypeName is the encoding's name as GGUF spells it, or "type 200" for a number without a name.
+func (t *TensorInfo) TypeName() string {
+	if t.Encoding == UnknownEncoding {
+		return fmt.Sprintf("type %d", t.Type)
+	}
+	return t.Encoding.String()
 }
 
 // Header is what a model file says before its payload. Implementations are safe for concurrent use.

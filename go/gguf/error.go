@@ -1,0 +1,67 @@
+package gguf
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// What is wrong with a file, in kinds; errors.Is finds them in every error of this package.
+var (
+	ErrFormat      = errors.New("not a valid GGUF file") // the bytes contradict the format or each other
+	ErrTruncated   = errors.New("file too short")        // something reaches past the end of the file
+	ErrUnsupported = errors.New("not supported")         // valid perhaps, but not understood by this package
+	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see WithMaxHeader
+	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
+	ErrNotFound    = errors.New("no such tensor")
+)
+
+// Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.
+type Error struct {
+	File   string // the file's name, "" when it has none
+	Offset int64  // byte of the file that the problem was met at, -1 when it is none of the header's
+	Field  string // header field or metadata key, or ""
+	Tensor string // the tensor's name, or ""
+	Reason string
+	Err    error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("gguf: ")
+	if e.Tensor != "" {
+		fmt.Fprintf(&b, "tensor %s: ", quote(e.Tensor))
+	}
+	if e.Field != "" {
+		field := e.Field
+		if strings.ContainsFunc(field, func(r rune) bool { return r <= ' ' || r > '~' }) || len(field) > maxShown {
+			field = quote(field)
+		}
+		b.WriteString(field + ": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, ", byte %d", e.Offset)
+		if e.File != "" {
+			b.WriteString(" of " + e.File)
+		}
+	} else if e.File != "" {
+		b.WriteString(" in " + e.File)
+	}
+	return b.String()
+}
+
+// Unwrap returns the sentinel or I/O error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// maxShown bounds what a message shows of a name: a hostile file's names may be megabytes long.
+const maxShown = 128
+
+// quote makes any bytes printable and a message of bounded length.
+func quote(s string) string {
+	if len(s) > maxShown {
+		return strconv.Quote(s[:maxShown]) + "…"
+	}
+	return strconv.Quote(s)
+}

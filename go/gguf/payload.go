@@ -1,0 +1,207 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// Extent is where a tensor's payload lies.
+type Extent struct {
+	Part   int   // index into File.Parts
+	Offset int64 // from the start of that part's file
+	Bytes  int64
+}
+
+// Extent tells where the payload of a tensor lies. It is an *Error when there is no such tensor, when
+// the size of its type is unknown, or when the file is too short for it.
+func (f *File) Extent(name string) (Extent, error) {
+	e, _, err := f.extent(name)
+	return e, err
+}
+
+func (f *File) extent(name string) (Extent, *arch.TensorInfo, error) {
+	i, ok := f.index[name]
+	if !ok {
+		return Extent{}, nil, f.tensorError(name, ErrNotFound, "no such tensor")
+	}
+	t := &f.tensors[i]
+	part := &f.parts[t.File]
+	switch {
+	case t.Bytes < 0:
+		reason := "type %d (%s) is unknown, and so is its size: the tensor cannot be read"
+		if info, known := t.Encoding.Info(); known && info.Retired {
+			reason = "type %d (%s) is retired, its size unknown: the tensor cannot be read"
+		}
+		return Extent{}, nil, f.tensorError(name, ErrUnsupported, reason, t.Type, t.TypeName())
+	case t.Bytes > 0 && t.Bytes > part.Size-part.DataOffset-t.Offset:
+		return Extent{}, nil, f.tensorError(name, ErrTruncated, "bytes %d to %d reach past end of file (size %d)",
+			part.DataOffset+t.Offset, part.DataOffset+t.Offset+t.Bytes, part.Size)
+	}
+	return Extent{Part: t.File, Offset: part.DataOffset + t.Offset, Bytes: t.Bytes}, t, nil
+}
+
+func (f *File) tensorError(name string, kind error, format string, args ...any) error {
+	file := f.name
+	if i, ok := f.index[name]; ok && len(f.parts) > 1 {
+		file = f.parts[f.tensors[i].File].Path
+	}
+	return &Error{File: file, Offset: -1, Tensor: name, Reason: fmt.Sprintf(format, args...), Err: kind}
+}
+
+// Payload reads a tensor's bytes as a little-endian file holds them. Safe for concurrent use.
+type Payload struct {
+	f     *File
+	name  string
+	r     io.ReaderAt
+	at    Extent
+	unit  int64   // bytes of a block; 0 when bytes are taken as they are
+	words []words // of a block, to be reversed
+}
+
+// Payload opens a tensor for reading. Errors are those of Extent; also a block type of a big-endian file
+// whose byte order nothing defines.
+func (f *File) Payload(name string) (*Payload, error) {
+	at, t, err := f.extent(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Payload{f: f, name: name, r: f.parts[at.Part].r, at: at}
+	if f.order != binary.BigEndian || at.Bytes == 0 {
+		return p, nil
+	}
+	info, _ := t.Encoding.Info()
+	p.unit = int64(info.BlockBytes)
+	if info.BlockElements == 1 {
+		p.words = []words{{0, info.BlockBytes, 1}}
+		return p, nil
+	}
+	var ok bool
+	if p.words, ok = blockWords[t.Encoding]; !ok {
+		return nil, f.tensorError(name, ErrUnsupported, "big-endian %s: the byte order of its blocks is undefined", info.Name)
+	}
+	return p, nil
+}
+
+// Size is the number of bytes.
+func (p *Payload) Size() int64 { return p.at.Bytes }
+
+// ReadAt implements io.ReaderAt; offset 0 is the tensor's first byte. An error names the tensor, unless
+// it is io.EOF.
+func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, p.f.tensorError(p.name, fs.ErrInvalid, "read at negative offset %d", off)
+	}
+	if off >= p.at.Bytes {
+		return 0, io.EOF
+	}
+	var eof error
+	if rest := p.at.Bytes - off; int64(len(b)) > rest {
+		b, eof = b[:rest], io.EOF
+	}
+	n, err := p.read(b, off)
+	if err == nil {
+		return n, eof
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return n, p.f.tensorError(p.name, ErrTruncated, "file became shorter: it ends at byte %d", p.at.Offset+off+int64(n))
+	}
+	return n, p.f.tensorError(p.name, err, "%v", err)
+}
+
+// read fills b, which lies within the tensor.
+func (p *Payload) read(b []byte, off int64) (int, error) {
+	if p.unit == 0 || len(b) == 0 {
+		return readFull(p.r, b, p.at.Offset+off)
+	}
+	// Whole blocks are converted in a buffer, of which b gets its share.
+	const most = 64 << 10
+	first, last := off/p.unit, (off+int64(len(b))-1)/p.unit
+	buf := make([]byte, min(last-first+1, most/p.unit)*p.unit)
+	done := 0
+	for done < len(b) {
+		start := (off + int64(done)) / p.unit * p.unit
+		chunk := buf[:min(int64(len(buf)), p.at.Bytes-start)]
+		if _, err := readFull(p.r, chunk, p.at.Offset+start); err != nil {
+			return done, err
+		}
+		reverse(chunk, int(p.unit), p.words)
+		done += copy(b[done:], chunk[off+int64(done)-start:])
+	}
+	return done, nil
+}
+
+// readFull is r.ReadAt without the io.EOF that may come with all bytes; too few are
+// io.ErrUnexpectedEOF.
+func readFull(r io.ReaderAt, b []byte, off int64) (int, error) {
+	n, err := r.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return n, nil
+	case err == nil || errors.Is(err, io.EOF):
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// ReadTensor writes a tensor's bytes to w, as a little-endian file holds them. Scratch is bounded.
+func (f *File) ReadTensor(name string, w io.Writer) error {
+	p, err := f.Payload(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.NewSectionReader(p, 0, p.Size()))
+	return err
+}
+
+// words are numbers of several bytes within a block.
+type words struct{ offset, width, count int }
+
+// reverse changes the byte order of all words of the blocks in b.
+func reverse(b []byte, unit int, ws []words) {
+	for ; len(b) >= unit; b = b[unit:] {
+		for _, w := range ws {
+			for i := range w.count {
+				slices.Reverse(b[w.offset+i*w.width:][:w.width])
+			}
+		}
+	}
+}
+
+// blockWords are the words of a block of each encoding; docs of the block formats give the fields. All
+// else in a block is bytes, which are the same in either order. IQ2_XXS is absent: its words are read as
+// bytes in one place and as numbers in another, so a big-endian machine has no order for them.
+var blockWords = map[tensor.Encoding][]words{
+	tensor.Q4_0:    {{0, 2, 1}},
+	tensor.Q4_1:    {{0, 2, 2}},
+	tensor.Q5_0:    {{0, 2, 1}, {2, 4, 1}},
+	tensor.Q5_1:    {{0, 2, 2}, {4, 4, 1}},
+	tensor.Q8_0:    {{0, 2, 1}},
+	tensor.Q8_1:    {{0, 2, 2}},
+	tensor.Q2_K:    {{80, 2, 2}},
+	tensor.Q3_K:    {{108, 2, 1}},
+	tensor.Q4_K:    {{0, 2, 2}},
+	tensor.Q5_K:    {{0, 2, 2}},
+	tensor.Q6_K:    {{208, 2, 1}},
+	tensor.Q8_K:    {{0, 4, 1}, {260, 2, 16}},
+	tensor.IQ2_XS:  {{0, 2, 33}},
+	tensor.IQ2_S:   {{0, 2, 1}},
+	tensor.IQ3_XXS: {{0, 2, 1}, {66, 4, 8}},
+	tensor.IQ3_S:   {{0, 2, 1}},
+	tensor.IQ1_S:   {{0, 2, 1}, {34, 2, 8}},
+	tensor.IQ1_M:   {{48, 2, 4}},
+	tensor.IQ4_NL:  {{0, 2, 1}},
+	tensor.IQ4_XS:  {{0, 2, 2}},
+	tensor.TQ1_0:   {{52, 2, 1}},
+	tensor.TQ2_0:   {{64, 2, 1}},
+	tensor.MXFP4:   {},
+	tensor.NVFP4:   {},
+	tensor.Q1_0:    {{0, 2, 1}},
+	tensor.Q2_0:    {{0, 2, 1}},
+}
