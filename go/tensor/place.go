@@ -1,5 +1,7 @@
 package tensor
 
+import "fmt"
+
 // Domain is the kind of memory a storage lives in. Numbers equal C's SKEEP_DOMAIN_*.
 type Domain uint8
 
@@ -10,6 +12,16 @@ const (
 	Mapped  Domain = 2 // pages of a file, read-only
 	Device  Domain = 3 // named, without an implementation
 )
+
+var domainNames = [...]string{Heap: "heap", OffHeap: "offheap", Mapped: "mapped", Device: "device"}
+
+// String is the domain's name as the command line spells it.
+func (d Domain) String() string {
+	if int(d) < len(domainNames) {
+		return domainNames[d]
+	}
+	return fmt.Sprintf("domain %d", uint8(d))
+}
 
 // ScopeKind is how long an allocation lives.
 type ScopeKind uint8

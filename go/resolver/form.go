@@ -1,0 +1,156 @@
+package resolver
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// Use says what a model does with a weight; a tied embedding table has two uses.
+type Use uint8
+
+// The uses.
+const (
+	Multiplied  Use = 1 << iota // the weight of a product
+	Gathered                    // rows are looked up by id
+	Elementwise                 // norm weights, biases, rotary factors: operands of dense ops
+)
+
+// Weight is what a resolver knows of one tensor: everything but its bytes.
+type Weight struct {
+	Name     string
+	Role     tensor.Role
+	Use      Use // 0: this model does not use it
+	Encoding tensor.Encoding
+	Shape    tensor.Shape
+	Bytes    int64 // as stored
+}
+
+// Action is what happens to a weight's elements between file and kernel.
+type Action uint8
+
+// The actions.
+const (
+	Keep       Action = iota // the blocks as they are, perhaps in another order
+	Dequantize               // decoded once, at load
+	Skip                     // not loaded: nobody reads it
+)
+
+// WeightForm is the physical form a weight will have, before it is decided where.
+type WeightForm struct {
+	Action   Action
+	Encoding tensor.Encoding
+	Order    tensor.Order
+	Map      bool  // wants to be file pages: the bytes are the file's, in the file's order
+	Bytes    int64 // in this form
+	Reason   string
+}
+
+func (f WeightForm) String() string {
+	switch {
+	case f.Action == Skip:
+		return "not loaded"
+	case f.Action == Dequantize:
+		return "dequantized to " + f.Encoding.String()
+	case f.Order != tensor.Order{}:
+		return f.Encoding.String() + " in " + f.Order.String()
+	}
+	return f.Encoding.String() + " as stored"
+}
+
+// RefusedError says that a strict profile does not admit a tensor, before anything was loaded.
+type RefusedError struct {
+	Profile  string
+	Tensor   string
+	Encoding tensor.Encoding
+	Multiple float64 // bytes after dequantization over bytes as stored
+	Op       string  // that has no kernel for the encoding
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("resolver: tensor %q: no %s kernel for %s, and profile %s refuses the dequantization to F32, which takes %.2f times the bytes",
+		e.Tensor, e.Op, e.Encoding, e.Profile, e.Multiple)
+}
+
+// Form decides the form of one weight: packed weights stay packed wherever a kernel reads them, in the
+// order that the best kernel of this machine wants; an encoding without a kernel is dequantized once, at
+// a stated cost, or refused by a strict profile. Errors: *RefusedError, *tensor.EncodingError,
+// *tensor.ShapeError.
+func Form(w Weight, p Profile, kernels []tensor.KernelInfo) (WeightForm, error) {
+	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
+	if w.Use == 0 {
+		return WeightForm{Action: Skip, Encoding: w.Encoding, Reason: "this model does not use it"}, nil
+	}
+	if err := tensor.FormatOf(w.Encoding).Check(); err != nil {
+		return f, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
+	}
+	if w.Use&Elementwise != 0 {
+		if w.Encoding == tensor.EncF32 {
+			f.Reason = "dense ops read F32"
+			return f, nil
+		}
+		return dequantize(w, tensor.EncF32, "dense ops read F32 only")
+	}
+	for _, need := range []struct {
+		use Use
+		op  string
+	}{{Multiplied, "matmul_t"}, {Gathered, "embed"}} {
+		if w.Use&need.use == 0 {
+			continue
+		}
+		k, found := best(kernels, need.op, w.Encoding)
+		if !found {
+			if p.Strict {
+				d, err := dequantize(w, tensor.EncF32, "")
+				if err != nil {
+					return d, err
+				}
+				return f, &RefusedError{Profile: p.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(d.Bytes) / float64(w.Bytes), Op: need.op}
+			}
+			return dequantize(w, tensor.EncF32, "no "+need.op+" kernel for "+w.Encoding.String())
+		}
+		if need.use == Multiplied {
+			f.Order = k.Order
+			f.Map = k.Order == tensor.Order{}
+			f.Reason = fmt.Sprintf("%s kernel reads it %s", k.ISA, orderReason(k.Order))
+		} else if f.Reason == "" {
+			f.Reason = "rows are decoded as they are looked up"
+		} else {
+			f.Reason += "; rows are decoded as they are looked up"
+		}
+	}
+	return f, nil
+}
+
+func orderReason(o tensor.Order) string {
+	if (o == tensor.Order{}) {
+		return "as stored"
+	}
+	return "faster in order " + o.String()
+}
+
+// best is the first runnable kernel, in the table's order of merit, for op over a weight encoding.
+func best(kernels []tensor.KernelInfo, op string, e tensor.Encoding) (tensor.KernelInfo, bool) {
+	for _, k := range kernels {
+		if k.Op == op && k.Runnable && (k.Encoding == e || k.AnyEncoding) {
+			return k, true
+		}
+	}
+	return tensor.KernelInfo{}, false
+}
+
+// dequantize is the form of w decoded to a dense encoding, its reason extended by the cost.
+func dequantize(w Weight, to tensor.Encoding, reason string) (WeightForm, error) {
+	n, err := tensor.FormatOf(to).Bytes(w.Shape)
+	if err != nil {
+		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
+	}
+	f := WeightForm{Action: Dequantize, Encoding: to, Bytes: n}
+	multiple := math.Inf(1)
+	if w.Bytes > 0 {
+		multiple = float64(n) / float64(w.Bytes)
+	}
+	f.Reason = fmt.Sprintf("%s: %.2f times the bytes", reason, multiple)
+	return f, nil
+}

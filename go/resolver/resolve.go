@@ -1,0 +1,288 @@
+package resolver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// Request is everything a resolution depends on.
+type Request struct {
+	Header    arch.Header
+	Profile   Profile
+	Platform  Platform
+	Kernels   []tensor.KernelInfo
+	Overrides []Override
+	Unused    []string // tensors that the model does not read
+	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
+}
+
+// Override replaces a decision for the tensors (and needs) whose name matches Pattern, a glob as in
+// path.Match where * does not stop at dots; the pattern "*" is a uniform override. Per-tensor overrides
+// outrank uniform ones, later ones earlier ones, and each outranks the resolver and a strict profile.
+type Override struct {
+	Pattern string
+	Form    string // "keep", or a dense type to dequantize to: "f32", "f16", "bf16"; "" leaves the form
+	Place   string // "heap", "offheap", "mapped"; "" leaves the placement
+}
+
+// DenseF32OnHeap is the override list for "everything dense F32 on the Go heap".
+func DenseF32OnHeap() []Override { return []Override{{Pattern: "*", Form: "f32", Place: "heap"}} }
+
+// ErrOverride is wrapped by every complaint about an override.
+var ErrOverride = errors.New("resolver: impossible override")
+
+// Decision is the resolved form and placement of one tensor or need.
+type Decision struct {
+	Name     string // tensor name, or the need's
+	Role     string // as GGUF names it; "kv", "slab", … for needs, "" when the name has none
+	Stored   tensor.Encoding
+	Form     WeightForm // for needs: bytes only
+	Spec     tensor.AllocationSpec
+	Reason   string // of form and placement together
+	IsWeight bool
+}
+
+// Resolution is the answer: a decision for every tensor of the header, in file order, then one for each
+// need. It is not modified after Resolve.
+type Resolution struct {
+	Profile   Profile
+	Decisions []Decision
+	byName    map[string]int
+}
+
+// BudgetError says that a strict profile does not admit a model, before anything was loaded.
+type BudgetError struct {
+	Profile string
+	Total   int64
+	Budget  int64
+	Largest string // tensor or need that takes most
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (most of it %s)", e.Profile, Size(e.Budget), Size(e.Total), e.Largest)
+}
+
+// uses says what models do with the tensor of a role; roles that are not listed are elementwise.
+var uses = map[tensor.Role]Use{
+	tensor.TokenEmbed: Gathered,
+	tensor.Output:     Multiplied,
+	tensor.AttnQ:      Multiplied, tensor.AttnK: Multiplied, tensor.AttnV: Multiplied, tensor.AttnQKV: Multiplied,
+	tensor.AttnOutput: Multiplied, tensor.AttnGate: Multiplied,
+	tensor.FFNGate: Multiplied, tensor.FFNUp: Multiplied, tensor.FFNDown: Multiplied,
+	tensor.RouterGate: Multiplied, tensor.GateExperts: Multiplied, tensor.UpExperts: Multiplied,
+	tensor.DownExperts: Multiplied, tensor.GateUpExperts: Multiplied, tensor.SharedRouterGate: Multiplied,
+	tensor.SharedGate: Multiplied, tensor.SharedUp: Multiplied, tensor.SharedDown: Multiplied,
+}
+
+// UseOf is what a model does with the tensor id; tied says that the embedding table is the head too.
+func UseOf(id tensor.ID, tied bool) Use {
+	if id.Kind == tensor.Bias {
+		return Elementwise
+	}
+	use, listed := uses[id.Role]
+	if !listed {
+		return Elementwise
+	}
+	if id.Role == tensor.TokenEmbed && tied {
+		use |= Multiplied
+	}
+	return use
+}
+
+// Resolve decides for every tensor and need. It reads the header only. Errors: *RefusedError,
+// *BudgetError, ErrOverride, and those of formats and shapes; each names the tensor.
+func Resolve(q Request) (*Resolution, error) {
+	for _, o := range q.Overrides {
+		if err := o.check(); err != nil {
+			return nil, err
+		}
+	}
+	tensors := q.Header.Tensors()
+	r := &Resolution{Profile: q.Profile, byName: make(map[string]int, len(tensors))}
+	tied := !slices.ContainsFunc(tensors, func(t arch.TensorInfo) bool { return t.Name == tensor.IDOf(tensor.Output, -1).String() })
+	for _, t := range tensors {
+		w := Weight{Name: t.Name, Encoding: t.Encoding, Shape: t.Shape, Bytes: t.Bytes}
+		d := Decision{Name: t.Name, Stored: t.Encoding, IsWeight: true}
+		if id, known := tensor.ParseID(t.Name); known {
+			d.Role, w.Role = id.Role.String(), id.Role
+			w.Use = UseOf(id, tied)
+		}
+		if slices.Contains(q.Unused, t.Name) {
+			w.Use = 0
+		}
+		form, place := q.override(t.Name)
+		var err error
+		if d.Form, err = formed(w, form, q); err != nil {
+			return nil, err
+		}
+		if d.Form.Action == Skip {
+			d.Reason = d.Form.Reason
+		} else {
+			need := Need{Name: t.Name, Bytes: d.Form.Bytes, Scope: tensor.Model, Map: d.Form.Map, FileBytes: d.Form.Map}
+			if d.Spec, err = placed(need, place, q); err != nil {
+				return nil, err
+			}
+			d.Reason = d.Form.Reason + "; " + d.Spec.Reason
+		}
+		r.add(d)
+	}
+	for _, n := range q.Needs {
+		_, place := q.override(n.Name)
+		d := Decision{Name: n.Name, Role: n.Name, Form: WeightForm{Bytes: n.Bytes}}
+		var err error
+		if d.Spec, err = placed(n, place, q); err != nil {
+			return nil, err
+		}
+		d.Reason = d.Spec.Reason
+		r.add(d)
+	}
+	if total := r.Total(); q.Profile.Strict && q.Profile.Budget > 0 && total > q.Profile.Budget {
+		largest := slices.MaxFunc(r.Decisions, func(a, b Decision) int { return cmp.Compare(a.Form.Bytes, b.Form.Bytes) })
+		return nil, &BudgetError{Profile: q.Profile.Name, Total: total, Budget: q.Profile.Budget, Largest: largest.Name}
+	}
+	return r, nil
+}
+
+func (r *Resolution) add(d Decision) {
+	r.byName[d.Name] = len(r.Decisions)
+	r.Decisions = append(r.Decisions, d)
+}
+
+// Decision finds the decision for a tensor or need by name.
+func (r *Resolution) Decision(name string) (Decision, bool) {
+	i, ok := r.byName[name]
+	if !ok {
+		return Decision{}, false
+	}
+	return r.Decisions[i], true
+}
+
+// Total is the bytes of all decisions, mapped pages included.
+func (r *Resolution) Total() (sum int64) {
+	for _, d := range r.Decisions {
+		sum += d.Form.Bytes
+	}
+	return sum
+}
+
+// In sums the bytes that will live in a domain.
+func (r *Resolution) In(domain tensor.Domain) (sum int64) {
+	for _, d := range r.Decisions {
+		if d.Form.Action != Skip && d.Spec.Domain == domain {
+			sum += d.Form.Bytes
+		}
+	}
+	return sum
+}
+
+// Explain writes every decision with its reason, a line each, then the sums. The text is stable.
+func (r *Resolution) Explain(w io.Writer) error {
+	budget := "no budget"
+	if r.Profile.Budget > 0 {
+		budget = "budget " + Size(r.Profile.Budget)
+	}
+	strict := ""
+	if r.Profile.Strict {
+		strict = ", strict"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "profile %s: %s%s, off-heap from %s\n", r.Profile.Name, budget, strict, Size(r.Profile.Threshold))
+	for _, d := range r.Decisions {
+		form, place := "", "-"
+		if d.IsWeight {
+			form = ": " + d.Stored.String() + " -> " + d.Form.String()
+		}
+		if d.Form.Action != Skip {
+			place = d.Spec.Domain.String()
+		}
+		fmt.Fprintf(&b, "%s%s, %s, %s: %s\n", d.Name, form, place, Size(d.Form.Bytes), d.Reason)
+	}
+	fmt.Fprintf(&b, "total: mapped %s, off-heap %s, heap %s\n", Size(r.In(tensor.Mapped)), Size(r.In(tensor.OffHeap)), Size(r.In(tensor.Heap)))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (o Override) check() error {
+	if _, err := path.Match(o.Pattern, ""); err != nil || o.Pattern == "" {
+		return fmt.Errorf("%w: pattern %q is no glob", ErrOverride, o.Pattern)
+	}
+	if _, ok := formNames[strings.ToLower(o.Form)]; !ok {
+		return fmt.Errorf("%w: form %q for %q, want keep, f32, f16 or bf16", ErrOverride, o.Form, o.Pattern)
+	}
+	if _, ok := placeNames[strings.ToLower(o.Place)]; !ok {
+		return fmt.Errorf("%w: placement %q for %q, want heap, offheap or mapped", ErrOverride, o.Place, o.Pattern)
+	}
+	return nil
+}
+
+var formNames = map[string]tensor.Encoding{"": 0, "keep": 0, "f32": tensor.EncF32, "f16": tensor.EncF16, "bf16": tensor.EncBF16}
+var placeNames = map[string]tensor.Domain{"": 0, "heap": tensor.Heap, "offheap": tensor.OffHeap, "mapped": tensor.Mapped}
+
+// override returns the form and placement that overrides demand of a name, "" when none does.
+func (q Request) override(name string) (form, place string) {
+	for _, uniform := range []bool{true, false} { // per-tensor overrides come last and win
+		for _, o := range q.Overrides {
+			if (o.Pattern == "*") != uniform {
+				continue
+			}
+			if ok, err := path.Match(o.Pattern, name); err != nil || !ok {
+				continue
+			}
+			if o.Form != "" {
+				form = strings.ToLower(o.Form)
+			}
+			if o.Place != "" {
+				place = strings.ToLower(o.Place)
+			}
+		}
+	}
+	return form, place
+}
+
+// formed applies an override to the form of a weight. Dense ops read F32 and nothing else, so overrides
+// are about matrices: operands of dense ops stay out of them.
+func formed(w Weight, override string, q Request) (WeightForm, error) {
+	if override == "" || w.Use == 0 || w.Use&Elementwise != 0 {
+		return Form(w, q.Profile, q.Kernels)
+	}
+	if err := tensor.FormatOf(w.Encoding).Check(); err != nil {
+		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
+	}
+	to := formNames[override]
+	if override != "keep" && to != w.Encoding {
+		return dequantize(w, to, "override")
+	}
+	if w.Use&Multiplied != 0 {
+		if _, found := best(q.Kernels, "matmul_t", w.Encoding); !found {
+			return WeightForm{}, fmt.Errorf("%w: tensor %q cannot stay %s: no matmul_t kernel reads it", ErrOverride, w.Name, w.Encoding)
+		}
+	}
+	return WeightForm{Encoding: w.Encoding, Map: true, Bytes: w.Bytes, Reason: "override"}, nil
+}
+
+func placed(n Need, override string, q Request) (tensor.AllocationSpec, error) {
+	spec := Place(n, q.Profile, q.Platform)
+	if override == "" {
+		return spec, nil
+	}
+	domain := placeNames[override]
+	switch {
+	case domain == tensor.Mapped && !(n.Map && n.FileBytes):
+		return spec, fmt.Errorf("%w: %q cannot be mapped: its bytes are not the file's", ErrOverride, n.Name)
+	case domain == tensor.Mapped && !q.Platform.CanMap:
+		return spec, fmt.Errorf("%w: %q cannot be mapped: %s", ErrOverride, n.Name, q.Platform.CannotWhy)
+	}
+	if domain != tensor.Mapped {
+		spec.Alignment = 64
+	}
+	spec.Domain, spec.Reason = domain, "override"
+	return spec, nil
+}
