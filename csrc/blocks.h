@@ -94,5 +94,16 @@ static inline float skeep_ue4m3(uint8_t x) {
   memcpy(&f, &bits, 4);
   return f;
 }
+/* For encoders: x cut to an integer in [0, max]; what is not a number gives 0. */
+static inline uint32_t skeep_code(float x, uint32_t max) {
+  return x > 0 ? x < (float)max ? (uint32_t)x : max : 0;
+}
+/* For encoders: whether one of n values is not a number. Such a block gets a scale that is none either: no
+ * code could show it. */
+static inline int skeep_any_nan(const skeep_f32_any *x, int n) {
+  int any = 0;
+  for (int j = 0; j < n; j++) any |= x[j] != x[j];
+  return any;
+}
 
 #endif

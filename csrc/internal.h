@@ -26,6 +26,9 @@
 /* out[0 .. count*block_elements) = the decoded blocks. */
 typedef void skeep_body_decode(const void *blocks, size_t count, float *out);
 
+/* blocks[0 .. count) = the encoding of in[count*block_elements). */
+typedef void skeep_body_encode(const float *in, size_t count, void *blocks);
+
 /* One A8 row: in[n] -> ceil(n / 128) blocks. */
 typedef void skeep_body_quantize_rows(const float *in, size_t n, void *blocks);
 

@@ -39,5 +39,18 @@
 #include "q1_0/decode_portable.h"
 #include "q2_0/decode_portable.h"
 #include "a8/decode_portable.h"
+#include "i8/decode_portable.h"
+#include "i16/decode_portable.h"
+#include "i32/decode_portable.h"
+#include "i64/decode_portable.h"
+
+#include "f32/encode_portable.h"
+#include "f16/encode_portable.h"
+#include "bf16/encode_portable.h"
+#include "q4_0/encode_portable.h"
+#include "q4_1/encode_portable.h"
+#include "q5_0/encode_portable.h"
+#include "q5_1/encode_portable.h"
+#include "q8_0/encode_portable.h"
 
 #include "a8/quantize_rows_portable.h"

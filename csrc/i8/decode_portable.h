@@ -1,0 +1,12 @@
+/* The value, exact. */
+#include "../blocks.h"
+
+void skeep_decode_i8_portable(const void *blocks, size_t count, float *out) {
+  const char *x = blocks;
+  skeep_f32_any *y = out;
+  for (size_t i = 0; i < count; i++) {
+    int8_t v;
+    memcpy(&v, x + 1 * i, 1);
+    y[i] = (float)v;
+  }
+}
