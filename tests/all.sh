@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Runs every test of the project and says what it could not run, and why.
+#
+#   tests/all.sh            what this machine has tools for
+#   STRICT=1 tests/all.sh   a step or test that is skipped counts as a failure
+#
+# Real model files are found through SKEEP_TEST_MODELS (a folder) and SKEEP_TEST_GEMMA (a file).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+command -v go >/dev/null || { echo "tests/all.sh: Go 1.26 or later is missing (https://go.dev/dl)"; exit 2; }
+CC=${CC:-$(command -v gcc || command -v clang || true)}
+[ -n "$CC" ] || { echo "tests/all.sh: a C compiler (gcc or clang) is missing"; exit 2; }
+export CC CGO_ENABLED=1
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+passed=0 failed=() skipped=()
+
+# step NAME COMMAND…: runs it; its output is shown when it fails.
+step() {
+  local name=$1; shift
+  local start=$SECONDS
+  if "$@" >"$log/out" 2>&1; then
+    passed=$((passed + 1)); echo "ok    $name ($((SECONDS - start)) s)"
+  else
+    failed+=("$name"); echo "FAIL  $name ($((SECONDS - start)) s)"; tail -n 60 "$log/out" | sed 's/^/      /'
+  fi
+  # Tests of Go that skipped themselves, with their reasons.
+  sed -n '/^ *--- SKIP/{N;s/\n */: /;s/^ *--- SKIP: /      skipped /;p}' "$log/out" | sort -u >>"$log/skips"
+}
+# have TOOL REASON NAME: true when the tool is there, else notes the step as skipped.
+have() {
+  command -v "$1" >/dev/null && return
+  skipped+=("$3: $2"); echo "skip  $3: $2"
+  return 1
+}
+# Go tests print their names only in verbose mode; the summary lines are enough when all is well.
+gotest() { go test -v "$@" >"$log/test" 2>&1; local rc=$?; grep -E '^(FAIL|---|panic|\s+---|ok|.*\.go:[0-9]+:|#|==|WARNING|\s)' "$log/test" | grep -vE -e '--- PASS' ; return $rc; }
+quiet() { local out; out=$("$@" 2>&1); [ -z "$out" ] || { echo "$out"; return 1; }; }
+warnings() { # COMPILER…: every unit of the core without a warning
+  local f
+  for f in csrc/*.c; do "$@" -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only "$f" || return 1; done
+}
+header() { # LANGUAGE COMPILER
+  printf '#include "skeep.h"\nint main(void){return skeep_abi_version()==0;}\n' | "$2" -x "$1" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
+}
+
+step "gofmt" quiet gofmt -l csrc go include tests bench
+step "go vet" go vet ./...
+step "go mod tidy" go mod tidy -diff
+step "staticcheck" go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+step "C warnings, $CC" warnings "$CC"
+have clang-14 "clang-14 is missing" "C warnings, clang" && step "C warnings, clang" warnings clang-14
+have g++ "g++ is missing" "public header in C++" && step "public header in C++" header c++ g++
+step "go test" gotest ./...
+for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env SKEEP_ISA=$isa go test ./go/...; done
+step "go test -race" gotest -race ./...
+case $CC in *gcc*) step "go test -asan" gotest -asan ./go/... ;; *) skipped+=("go test -asan: needs gcc") ;; esac
+if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
+  step "arm64 under qemu" env GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short \
+    -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" ./go/internal/core ./go/skeep ./go/exec ./go/model
+fi
+if have cmake "cmake is missing" "CMake build"; then
+  step "CMake build" sh -c "cmake -S . -B '$log/build' && cmake --build '$log/build' -j2 && ctest --test-dir '$log/build' --output-on-failure"
+fi
+
+if [ -s "$log/skips" ]; then
+  sort -u "$log/skips"
+  skipped+=("$(sort -u "$log/skips" | wc -l) Go tests, listed above")
+fi
+for s in "${skipped[@]}"; do echo "not run: $s"; done
+echo "$passed passed, ${#failed[@]} failed, ${#skipped[@]} skipped"
+[ ${#failed[@]} -eq 0 ] || exit 1
+[ -z "${STRICT:-}" ] || [ ${#skipped[@]} -eq 0 ] || exit 1
