@@ -103,7 +103,8 @@ struct skeep_op {
   skeep_step *step;
   const skeep_view *v[SKEEP_MAX_OPERANDS]; /* absent ones NULL */
   uint32_t count;
-  uint32_t pinned; /* bit i: this call pinned the root of operand i */
+  uint32_t pins;                              /* of a bare call: how many of */
+  struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the roots that it pinned */
 };
 /* outputs: bit i = operand i is written; in_place: bit i = output may be exactly operand i (same data and
  * layout). On failure everything is undone and skeep_op_end must not be called. */

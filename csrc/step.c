@@ -1,0 +1,132 @@
+/* Steps: the pins, the first error and the frame of a group of operations. */
+#include "slot.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_ROOTS 64u
+#define MAX_ROOTS 32768u
+#define MAX_FRAME 65536u
+
+struct skeep_step {
+  skeep_status first;
+  uint64_t failed_op; /* ordinal of the operation that caused it */
+  uint64_t ops;       /* begun */
+  int running;
+  skeep_view *frame;
+  struct skeep_slot *last; /* the root found last: mostly the next one, too */
+  uint32_t count, capacity;
+  uint32_t mask;            /* buckets - 1 */
+  struct skeep_slot **root; /* pinned ones, in order of their first use */
+  uint16_t *bucket;         /* open addressing by slot address: 1 + index into root, 0 = empty; half full at most */
+};
+
+skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out) {
+  if (!roots) roots = DEFAULT_ROOTS;
+  if (frame_views > MAX_FRAME) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  if (roots > MAX_ROOTS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 1);
+  if (!out) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
+  uint32_t buckets = 2;
+  while (buckets < 2 * roots) buckets *= 2;
+  const size_t frame = sizeof(skeep_view) * frame_views, list = sizeof(struct skeep_slot *) * roots;
+  const size_t head = (sizeof(skeep_step) + 15) & ~(size_t)15, total = head + frame + list + buckets * sizeof(uint16_t);
+  skeep_step *s = calloc(1, total);
+  if (!s) return skeep_fail(SKEEP_ERR_MEMORY, -1, total);
+  char *at = (char *)s + head;
+  s->first = skeep_ok();
+  s->frame = frame_views ? (skeep_view *)(void *)at : NULL;
+  s->root = (struct skeep_slot **)(void *)(at + frame);
+  s->bucket = (uint16_t *)(void *)(at + frame + list);
+  s->capacity = roots;
+  s->mask = buckets - 1;
+  *out = s;
+  return skeep_ok();
+}
+
+skeep_view *skeep_step_frame(skeep_step *step) { return step ? step->frame : NULL; }
+
+skeep_status skeep_step_status(const skeep_step *step, uint64_t *op) {
+  if (!step) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  if (op && step->first.code != SKEEP_OK) *op = step->failed_op;
+  return step->first;
+}
+
+/* The bucket of root, or the empty one where it would go. */
+static uint16_t *bucket_of(const skeep_step *s, const struct skeep_slot *root) {
+  uint32_t i = (uint32_t)((uintptr_t)root / SKEEP_SLOT_BYTES) * 2654435761u;
+  for (i = (i ^ i >> 15) & s->mask; s->bucket[i] && s->root[s->bucket[i] - 1] != root; i = (i + 1) & s->mask) {
+  }
+  return &s->bucket[i];
+}
+
+int skeep_step_holds(const skeep_step *step, const struct skeep_slot *root) {
+  return step->last == root || *bucket_of(step, root) != 0;
+}
+
+void skeep_step_forget(skeep_step *s, const struct skeep_slot *root) {
+  uint32_t kept = 0;
+  memset(s->bucket, 0, (s->mask + 1) * sizeof *s->bucket);
+  for (uint32_t i = 0; i < s->count; i++) {
+    if (s->root[i] == root) continue;
+    s->root[kept++] = s->root[i];
+    *bucket_of(s, s->root[kept - 1]) = (uint16_t)kept;
+  }
+  s->count = kept;
+  s->last = NULL;
+}
+
+skeep_status skeep_step_pin(skeep_step *s, uint64_t cell, uint64_t generation, struct skeep_slot **out) {
+  const struct skeep_slot *slot = skeep_slot_at(cell);
+  if (!slot) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_view, cell));
+  struct skeep_slot *root = __atomic_load_n(&slot->root, __ATOMIC_ACQUIRE);
+  if (!skeep_slot_live(slot, generation)) return skeep_fail(SKEEP_ERR_CLOSED, -1, 0);
+  if (!skeep_step_holds(s, root)) {
+    if (s->count == s->capacity) return skeep_fail(SKEEP_ERR_MEMORY, -1, s->capacity);
+    const skeep_status st = skeep_cell_pin(cell, generation, &root);
+    if (st.code != SKEEP_OK) return st;
+    s->root[s->count++] = root;
+    *bucket_of(s, root) = (uint16_t)s->count;
+  }
+  *out = s->last = root;
+  return skeep_ok();
+}
+
+skeep_status skeep_step_enter(skeep_step *s) {
+  if (!s->running) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 1);
+  if (s->first.code == SKEEP_OK) s->ops++;
+  return s->first;
+}
+
+skeep_status skeep_step_keep(skeep_step *s, skeep_status status) {
+  if (status.code != SKEEP_OK && s->first.code == SKEEP_OK && s->running) {
+    s->first = status;
+    s->failed_op = s->ops ? s->ops - 1 : 0;
+  }
+  return status;
+}
+
+skeep_status skeep_step_begin(skeep_step *s) {
+  if (!s || s->running) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  s->first = skeep_ok();
+  s->failed_op = s->ops = 0;
+  s->running = 1;
+  return skeep_ok();
+}
+
+skeep_status skeep_step_end(skeep_step *s) {
+  if (!s || !s->running) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  for (uint32_t i = 0; i < s->count; i++) {
+    const skeep_status st = skeep_root_verify(s->root[i]);
+    if (st.code != SKEEP_OK && s->first.code == SKEEP_OK) s->first = st;
+    skeep_root_unpin(s->root[i]);
+  }
+  memset(s->bucket, 0, (s->mask + 1) * sizeof *s->bucket);
+  s->count = 0;
+  s->last = NULL;
+  s->running = 0;
+  return s->first;
+}
+
+void skeep_step_destroy(skeep_step *step) {
+  if (step && step->running) (void)skeep_step_end(step);
+  free(step);
+}
