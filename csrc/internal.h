@@ -117,6 +117,9 @@ skeep_status skeep_op_end(struct skeep_op *op, skeep_status status);
 typedef void skeep_task(void *arg, uint32_t index, void *scratch);
 skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks);
 size_t skeep_pool_scratch(const skeep_pool *pool); /* bytes that each task's scratch has, 64-byte aligned */
+/* Runs f(arg) on this thread; 0 when it returned, else the address of the mapped page that could not be read
+ * (f was left where it stood). Nests. Costs about 15 ns. */
+uint64_t skeep_guarded(void (*f)(void *arg), void *arg);
 #define SKEEP_MATMUL_SCRATCH (512u << 10)
 
 static inline skeep_status skeep_ok(void) { return (skeep_status){SKEEP_OK, -1, 0}; }

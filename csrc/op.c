@@ -15,8 +15,7 @@ static skeep_status hold(struct skeep_op *op, const skeep_view *v, struct skeep_
   return st;
 }
 
-/* Whether output o meets operand i: the position to blame, or -1. The same bytes in the same arrangement are in
- * place. */
+/* Whether output o shares bytes with operand i, unless it may be, and is, exactly the same view. */
 static int overlaps(const skeep_view *o, const skeep_view *i, int may_be_same) {
   uint64_t o_from, o_to, i_from, i_to;
   skeep_view_range(o, &o_from, &o_to);
