@@ -15,6 +15,14 @@
 
 /* One #include per body, grouped by form: "q4_0/matmul_t_avx2.h". */
 #include "a8/quantize_rows_avx2.h"
+#include "f16/decode_avx2.h"
+#include "bf16/decode_avx2.h"
+#include "q4_0/decode_avx2.h"
+#include "q5_0/decode_avx2.h"
+#include "q8_0/decode_avx2.h"
+#include "q4_k/decode_avx2.h"
+#include "q6_k/decode_avx2.h"
+#include "f16/encode_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop
