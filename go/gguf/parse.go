@@ -214,8 +214,8 @@ func parse(r io.ReaderAt, size int64, o *options) (*parsed, error) {
 	p := &parser{r: r, size: size, limit: o.maxHeader, name: o.name, count: 8}
 	f := &parsed{values: map[string]*value{}}
 	p.preamble(f)
-	tensors := p.counted(3*p.count, "n_tensors", "") // name, rank, type and offset
-	keys := p.counted(2*p.count, "n_kv", "")         // key, kind and value
+	tensors := p.counted(p.count+1+4+4+8, "n_tensors", "") // a name of one byte, rank, type, offset
+	keys := p.counted(p.count+1+4+1, "n_kv", "")           // a key of one byte, kind, a value of one byte
 	if tensors > maxTensors {
 		p.fail(ErrLimit, "n_tensors", "", "%d tensors, at most %d", tensors, maxTensors)
 	}
@@ -263,11 +263,13 @@ func (p *parser) preamble(f *parsed) {
 		shown := p.buf[:min(len(p.buf), 24)]
 		what := ""
 		for _, c := range otherContainers {
-			if strings.HasPrefix(string(p.buf[:min(len(p.buf), 64)]), c.prefix) ||
-				c.offset > 0 && len(p.buf) > c.offset && p.buf[c.offset] == c.at {
+			if strings.HasPrefix(string(shown), c.prefix) {
 				what = " (" + c.name + ")"
-				break
 			}
+		}
+		// A length of less than 4 GiB, then JSON.
+		if len(shown) > 8 && string(shown[4:9]) == "\x00\x00\x00\x00{" {
+			what = " (perhaps safetensors)"
 		}
 		p.fail(ErrFormat, "magic", "", "file begins with %q%s; %s", shown, what, supportedTexts)
 		return
@@ -293,28 +295,21 @@ func (p *parser) preamble(f *parsed) {
 	}
 }
 
-// otherContainers are what people pass for GGUF files, told apart by their first bytes.
-var otherContainers = []struct {
-	prefix string
-	name   string
-	offset int // or by one byte at this offset
-	at     byte
-}{
-	{prefix: "FUGG", name: "a GGUF magic in reverse byte order, which no GGUF version has"},
-	{prefix: "lmgg", name: "an old GGML model"},
-	{prefix: "fmgg", name: "an old GGML model"},
-	{prefix: "tjgg", name: "an old GGML model"},
-	{prefix: "algg", name: "an old GGLA adapter"},
-	{prefix: "ggml", name: "an old GGML model"},
-	{prefix: "ggmf", name: "an old GGML model"},
-	{prefix: "ggjt", name: "an old GGML model"},
-	{prefix: "ggla", name: "an old GGLA adapter"},
-	{prefix: "PK\x03\x04", name: "a zip archive, perhaps a PyTorch checkpoint"},
-	{prefix: "version https://git-lfs", name: "a git-lfs pointer: fetch the file itself with git lfs pull"},
-	{prefix: "<", name: "HTML or XML: a web page was downloaded instead of the file"},
-	{prefix: "\x7fELF", name: "an ELF binary"},
-	{name: "perhaps safetensors", offset: 8, at: '{'},
+// otherContainers are what people pass for GGUF files, told apart by their first bytes. Magics of the
+// formats before GGUF are numbers, spelled in either order.
+var otherContainers = []struct{ prefix, name string }{
+	{"FUGG", "GGUF's magic reversed, which no byte order has"},
+	{"lmgg", oldModel}, {"fmgg", oldModel}, {"tjgg", oldModel}, {"algg", oldAdapter},
+	{"ggml", oldModel}, {"ggmf", oldModel}, {"ggjt", oldModel}, {"ggla", oldAdapter},
+	{"PK\x03\x04", "a zip archive, perhaps a PyTorch checkpoint"},
+	{"version https://git-lfs", "a git-lfs pointer: fetch the file itself with git lfs pull"},
+	{"<", "HTML or XML: a web page was downloaded instead of the file"},
 }
+
+const (
+	oldModel   = "a GGML model, the format before GGUF"
+	oldAdapter = "a GGML adapter, the format before GGUF"
+)
 
 // span is where a value stands, before the header is a string.
 type span struct {
