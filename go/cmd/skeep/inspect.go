@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/spf13/cobra"
+)
+
+// metadatum is one metadata value in JSON: scalars and texts have a value, arrays a length.
+type metadatum struct {
+	Type   string `json:"type"`
+	Value  any    `json:"value,omitempty"`
+	Length *int   `json:"length,omitempty"`
+}
+
+type tensorRow struct {
+	Name   string  `json:"name"`
+	Type   string  `json:"type"`
+	Shape  []int64 `json:"shape"`
+	Offset int64   `json:"offset"`
+	Bytes  int64   `json:"bytes"`
+	Part   int     `json:"part,omitempty"`
+	Alias  string  `json:"alias_of,omitempty"`
+}
+
+type inspection struct {
+	Version   int                  `json:"version"`
+	ByteOrder string               `json:"byte_order"`
+	Alignment int64                `json:"alignment"`
+	Parts     int                  `json:"parts"`
+	Metadata  map[string]metadatum `json:"metadata"`
+	Tensors   []tensorRow          `json:"tensors"`
+}
+
+func inspectCommand() *cobra.Command {
+	var metadataOnly bool
+	var glob string
+	c := &cobra.Command{
+		Use:   "inspect MODEL",
+		Short: "Header, metadata and tensors of a GGUF file",
+		Long: `inspect reads the header of a GGUF file (or of a split set, named by any of its parts) and nothing else.
+Shapes are logical, rows first; offsets count from the start of the tensor data.`,
+		Example: "  skeep inspect model.gguf\n  skeep inspect model.gguf --tensors 'blk.0.*' -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	format := outputFlag(c)
+	c.Flags().BoolVar(&metadataOnly, "metadata", false, "metadata only")
+	c.Flags().StringVar(&glob, "tensors", "", "only tensors whose name matches this glob")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, err := path.Match(glob, ""); err != nil {
+			return fmt.Errorf("--tensors %q: %w", glob, err)
+		}
+		f, err := gguf.Open(args[0], gguf.HeaderOnly())
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := f.Truncated(); err != nil {
+			fmt.Fprintln(c.ErrOrStderr(), "note:", err)
+		}
+		return writeInspection(c.OutOrStdout(), *format, f, glob, metadataOnly)
+	}
+	return c
+}
+
+func writeInspection(w io.Writer, format string, f *gguf.File, glob string, metadataOnly bool) error {
+	parts := f.Parts()
+	r := inspection{Version: f.Version(), ByteOrder: "little", Alignment: parts[0].Alignment, Parts: len(parts),
+		Metadata: map[string]metadatum{}, Tensors: []tensorRow{}}
+	if f.ByteOrder().String() == "BigEndian" {
+		r.ByteOrder = "big"
+	}
+	meta := table{columns: []string{"key", "type", "value"}}
+	if glob == "" || metadataOnly {
+		for key := range f.Keys() {
+			v, _ := f.Value(key)
+			m, text := describe(v)
+			r.Metadata[key] = m
+			meta.add(key, m.Type, text)
+		}
+	}
+	list := table{columns: []string{"tensor", "type", "shape", "offset", "bytes", "size"}}
+	if !metadataOnly {
+		for _, t := range f.Tensors() {
+			if ok, _ := path.Match(glob, t.Name); glob != "" && !ok {
+				continue
+			}
+			row := tensorRow{Name: t.Name, Type: t.TypeName(), Shape: slices.Clone(t.Shape.Dims[:t.Shape.Rank]), Offset: t.Offset, Bytes: t.Bytes, Part: t.File, Alias: t.AliasOf}
+			if row.Shape == nil {
+				row.Shape = []int64{}
+			}
+			r.Tensors = append(r.Tensors, row)
+			size := "unknown"
+			if t.Bytes >= 0 {
+				size = resolver.Size(t.Bytes)
+			}
+			list.add(t.Name, row.Type, t.Shape, t.Offset, t.Bytes, size)
+		}
+	}
+	if format == "json" {
+		return write(w, format, list, r)
+	}
+	if format == "table" {
+		fmt.Fprintf(w, "GGUF version %d, %s-endian, alignment %d, %d file(s), %d tensors\n\n", r.Version, r.ByteOrder, r.Alignment, r.Parts, len(f.Tensors()))
+	}
+	if len(meta.rows) > 0 {
+		if err := write(w, format, meta, nil); err != nil || metadataOnly {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return write(w, format, list, nil)
+}
+
+// describe writes a metadata value for JSON and, shortened, for people.
+func describe(v arch.Value) (metadatum, string) {
+	m := metadatum{Type: v.Kind().String()}
+	if a, ok := v.Array(); ok {
+		n := a.Len()
+		m.Type, m.Length = a.Elem().String()+"[]", &n
+		var items []string
+		for i := range min(n, 6) {
+			_, s := describe(a.At(i))
+			items = append(items, s)
+		}
+		if n > len(items) {
+			items = append(items, fmt.Sprintf("… %d in all", n))
+		}
+		return m, "[" + strings.Join(items, ", ") + "]"
+	}
+	switch v.Kind() {
+	case arch.String:
+		s, _ := v.Text()
+		m.Value = strings.ToValidUTF8(s, "\uFFFD")
+		return m, clip(fmt.Sprintf("%q", s), 100)
+	case arch.Bool:
+		m.Value, _ = v.Bool()
+	case arch.Float32, arch.Float64:
+		x, _ := v.Float()
+		bits := 64
+		if v.Kind() == arch.Float32 {
+			bits = 32
+		}
+		short := strconv.FormatFloat(x, 'g', -1, bits)
+		if m.Value = json.Number(short); math.IsNaN(x) || math.IsInf(x, 0) { // JSON has no such numbers
+			m.Value = short
+		}
+	case arch.Uint64:
+		m.Value, _ = v.Uint()
+	default:
+		m.Value, _ = v.Int()
+	}
+	return m, fmt.Sprint(m.Value)
+}
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

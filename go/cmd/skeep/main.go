@@ -1,0 +1,54 @@
+// Command skeep runs, explains and inspects GGUF models. Exit status 0 means done (or "yes"), 1 a
+// verdict of "no", 2 a usage error or failure. Data goes to stdout, progress and notes to stderr.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	_ "github.com/ianlancetaylor/cgosymbolizer" // C frames in crashes and profiles
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := rootCommand()
+	if err := root.ExecuteContext(ctx); err != nil {
+		var no verdict
+		if errors.As(err, &no) {
+			fmt.Fprintln(os.Stderr, "skeep:", err)
+			return 1
+		}
+		fmt.Fprintln(os.Stderr, "skeep:", err)
+		return 2
+	}
+	return 0
+}
+
+// verdict is the error of a command whose answer is "no".
+type verdict struct{ error }
+
+func (v verdict) Unwrap() error { return v.error }
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "skeep",
+		Short: "One logical tensor, many physical forms: run GGUF models from file pages",
+		Long: `skeep runs GGUF models. It chooses for every weight the physical form and the place in memory,
+prints each choice with its reason before a byte of payload is read, and computes straight on file pages.`,
+		Example: `  skeep run                                  the embedded model adds two numbers
+  skeep run model.gguf -p "Once upon a time"  generate with a model of yours
+  skeep explain model.gguf                   where every tensor will live, and why`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(inspectCommand())
+	return root
+}
