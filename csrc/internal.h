@@ -80,6 +80,11 @@ const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
  * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
 const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order);
+/* The portable row of op for exactly this encoding: the executable specification. NULL when there is none. */
+const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding);
+/* skeep_select over checked views: the row that op runs on these operands, or why there is none. */
+skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, uint32_t count,
+                              const struct skeep_kernel **row);
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 

@@ -50,30 +50,32 @@ static skeep_status check(struct skeep_op *op, uint32_t outputs, uint32_t in_pla
   return skeep_ok();
 }
 
-skeep_status skeep_op_begin(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
-                            uint32_t count, uint32_t outputs, uint32_t in_place) {
+skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_view *const *operands, uint32_t count,
+                           uint32_t outputs, uint32_t in_place) {
   uint32_t operand = 0;
-  op->pool = pool;
+  op->pool = NULL;
   op->step = step;
   op->count = count;
   op->pins = 0;
+  if (count > SKEEP_MAX_OPERANDS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, count);
+  for (uint32_t i = 0; i < count; i++) op->v[i] = operands[i];
+  skeep_status st = check(op, outputs, in_place, &operand);
+  if (st.code != SKEEP_OK) {
+    st.operand = (int32_t)operand;
+    unpin(op);
+  }
+  return st;
+}
+
+skeep_status skeep_op_begin(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
+                            uint32_t count, uint32_t outputs, uint32_t in_place) {
   if (step) {
     const skeep_status st = skeep_step_enter(step);
     if (st.code != SKEEP_OK) return st;
   }
-  skeep_status st = skeep_ok();
-  if (!pool) {
-    st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
-  } else if (count > SKEEP_MAX_OPERANDS) {
-    st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, count);
-  } else {
-    for (uint32_t i = 0; i < count; i++) op->v[i] = operands[i];
-    st = check(op, outputs, in_place, &operand);
-    if (st.code != SKEEP_OK) {
-      st.operand = (int32_t)operand;
-      unpin(op);
-    }
-  }
+  const skeep_status st = pool ? skeep_op_hold(op, step, operands, count, outputs, in_place)
+                               : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  op->pool = pool;
   return step ? skeep_step_keep(step, st) : st;
 }
 

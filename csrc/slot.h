@@ -72,6 +72,10 @@ void skeep_view_range(const skeep_view *view, uint64_t *from, uint64_t *to);
 /* Whether two indices of a checked view may share an element (a stride of 0, or one that is too small). */
 int skeep_view_overlaps_itself(const skeep_view *view);
 
+/* What skeep_op_begin does for a call that needs no pool; step is not entered, and errors are not kept in it. */
+skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_view *const *operands, uint32_t count,
+                           uint32_t outputs, uint32_t in_place);
+
 /* Whether a step pins root. */
 int skeep_step_holds(const skeep_step *step, const struct skeep_slot *root);
 /* Takes the pin on root away from a step, without giving it back. */

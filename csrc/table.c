@@ -47,6 +47,7 @@ static const char *const op_names[] = {
     [SKEEP_OP_GLU] = "glu",           [SKEEP_OP_ADD] = "add",
     [SKEEP_OP_MUL] = "mul",           [SKEEP_OP_SOFTMAX] = "softmax",
     [SKEEP_OP_SOFTCAP] = "softcap",   [SKEEP_OP_ENCODE] = "encode",
+    [SKEEP_OP_PROJECT] = "project",
 };
 #define OPS (sizeof op_names / sizeof op_names[0])
 
@@ -103,4 +104,95 @@ const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uin
   return best ? &table[best - 1] : NULL;
 }
 
+const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding) {
+  pthread_once(&once, tabulate);
+  if (op >= OPS || encoding >= SKEEP_ENCODING_IDS) return NULL;
+  for (uint32_t i = first[op][encoding]; i; i = next[i - 1])
+    if (table[i - 1].info.isa == SKEEP_ISA_PORTABLE) return &table[i - 1];
+  return NULL;
+}
+
 const char *skeep_op_name(uint32_t op) { return op < OPS && op_names[op] ? op_names[op] : "unknown"; }
+
+/* ---- selection ---- */
+
+/* Which operands a row is chosen by: key gives the encoding and the order, other the activation (or what the
+ * table calls so for the operation); -1 = the row must be for any. rows: both are read in gap-free rows. */
+static const struct selector {
+  int8_t key, other, operands;
+  uint8_t rows;
+} selectors[OPS] = {
+    [SKEEP_OP_QUANTIZE_ROWS] = {0, 1, 2, 1}, [SKEEP_OP_CONVERT] = {0, 1, 2, 0}, [SKEEP_OP_PREPACK] = {0, -1, 2, 0},
+    [SKEEP_OP_MATMUL_T] = {1, 0, 3, 1},      [SKEEP_OP_EMBED] = {0, -1, 3, 1},  [SKEEP_OP_NORM] = {0, -1, 6, 1},
+    [SKEEP_OP_ROPE] = {0, -1, 4, 1},         [SKEEP_OP_KV_STORE] = {4, -1, 6, 1}, [SKEEP_OP_ATTEND] = {1, -1, 6, 1},
+    [SKEEP_OP_GLU] = {0, -1, 3, 1},          [SKEEP_OP_ADD] = {0, -1, 3, 1},    [SKEEP_OP_MUL] = {0, -1, 3, 1},
+    [SKEEP_OP_SOFTMAX] = {0, -1, 2, 1},      [SKEEP_OP_SOFTCAP] = {0, -1, 2, 1},
+};
+
+/* Whether the elements (or cells) of the last axis follow each other as the order says. */
+static int has_rows(const skeep_layout *l) {
+  const int last = l->rank - 1;
+  if (l->block == 1) return last < 0 || l->shape[last] == 1 || l->stride[last] == 1;
+  if (l->block_axis != last) return 0;
+  if (l->order.family == SKEEP_ORDER_ROW_MAJOR) return l->shape[last] <= l->block || l->stride[last] == 1;
+  return l->row_axis == last - 1;
+}
+
+/* Why no row fits: the first condition that no row of the operation and encoding meets. */
+static skeep_status refuse(uint32_t op, const skeep_view *key, int32_t key_at, uint32_t other, int32_t other_at) {
+  uint32_t seen = 0, fits = 0;
+  for (size_t i = 0; i < ROWS; i++) {
+    const skeep_kernel_info *k = &table[i].info;
+    if (k->op != op || !k->runnable || (k->encoding != key->encoding && k->encoding != SKEEP_ANY)) continue;
+    seen = 1;
+    fits |= k->activation == other || k->activation == SKEEP_ANY;
+  }
+  if (!seen) return skeep_fail(SKEEP_ERR_NO_KERNEL, key_at, (uint64_t)key->encoding << 32 | op);
+  if (!fits) return skeep_fail(SKEEP_ERR_FORMAT, other_at, other);
+  return skeep_fail(SKEEP_ERR_LAYOUT, key_at, (uint64_t)(int64_t)key->layout.row_axis);
+}
+
+skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, uint32_t count,
+                              const struct skeep_kernel **row) {
+  /* Every weight of a project selects as one product does; all must have a row. */
+  if (op == SKEEP_OP_PROJECT) {
+    if (count < 4 || count > 10 || count % 3 != 1) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
+    for (uint32_t i = count / 3; i >= 1; i--) {
+      const skeep_view *const product[] = {operands[0], operands[i], operands[2 * (count / 3) + i]};
+      skeep_status st = skeep_select_row(SKEEP_OP_MATMUL_T, product, 3, row);
+      if (st.operand > 0) st.operand = st.operand == 1 ? (int32_t)i : (int32_t)(2 * (count / 3) + i);
+      if (st.code != SKEEP_OK) return st;
+    }
+    return skeep_ok();
+  }
+  if (op >= OPS || !selectors[op].operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  const struct selector *s = &selectors[op];
+  if (count != (uint32_t)s->operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
+  const int8_t used[] = {s->key, s->other};
+  for (size_t i = 0; i < 2; i++) {
+    if (used[i] < 0) continue;
+    const skeep_view *v = operands[used[i]];
+    if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, used[i], 0);
+    if (s->rows && !has_rows(&v->layout)) return skeep_fail(SKEEP_ERR_LAYOUT, used[i], (uint64_t)(int64_t)(v->layout.rank - 1));
+  }
+  const skeep_view *key = operands[s->key];
+  const uint32_t other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
+  *row = skeep_kernel_find(op, key->encoding, other, key->layout.order);
+  return *row ? skeep_ok() : refuse(op, key, s->key, other, s->other);
+}
+
+skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row) {
+  const struct skeep_kernel *k;
+  if (!operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 1);
+  if (count > SKEEP_MAX_OPERANDS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
+  if (!row) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 3);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!operands[i]) continue;
+    skeep_status st = skeep_view_check(operands[i]);
+    st.operand = (int32_t)i;
+    if (st.code != SKEEP_OK) return st;
+  }
+  const skeep_status st = skeep_select_row(op, operands, count, &k);
+  if (st.code == SKEEP_OK) *row = (uint32_t)(k - table);
+  return st;
+}
