@@ -172,6 +172,7 @@ struct convert_scratch {
   _Alignas(64) char packed[CHUNK * 2];                  /* F16 or BF16 on their way to strided places */
 };
 _Static_assert(CHUNK <= TILE_LINES * TILE_CHUNK, "a line fits where a tile does");
+_Static_assert(sizeof(struct convert_scratch) <= SKEEP_MATMUL_SCRATCH, "every pool has that much");
 
 /* n elements of `size` bytes -> a line of y. */
 static void write_line(const struct convert *c, struct line y, char *elements, int64_t n, size_t size, char *packed) {
@@ -228,8 +229,6 @@ static int nearest_axis(const skeep_layout *l) {
 }
 
 static skeep_status run_convert(struct convert *c, skeep_pool *pool) {
-  if (skeep_pool_scratch(pool) < sizeof(struct convert_scratch))
-    return skeep_fail(SKEEP_ERR_MEMORY, -1, sizeof(struct convert_scratch));
   c->from = nearest_axis(&c->x->layout);
   c->to = nearest_axis(&c->y->layout);
   for (int a = 0; a < 4; a++) {
@@ -424,7 +423,6 @@ static skeep_status embed(struct skeep_op *op, float scale) {
   if ((table->block > 1 && table->block_axis != 1) || table->shape[1] % table->block)
     return skeep_fail(SKEEP_ERR_LAYOUT, 0, 1);
   if (y->stride[1] != 1 && y->shape[1] > 1) return skeep_fail(SKEEP_ERR_LAYOUT, 2, 1);
-  if (skeep_pool_scratch(op->pool) < CHUNK * 8) return skeep_fail(SKEEP_ERR_MEMORY, -1, CHUNK * 8);
 
   const skeep_status checked = skeep_pool_run(op->pool, embed_check, &e, 1);
   if (checked.code) return checked;

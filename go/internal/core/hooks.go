@@ -14,6 +14,11 @@ static int hook_decode(size_t row, const void *blocks, size_t count, void *out) 
   if (body) body(blocks, count, out);
   return body != NULL;
 }
+static int hook_encode(size_t row, const void *in, size_t count, void *blocks) {
+  skeep_body_encode *body = (skeep_body_encode *)body_of(row, SKEEP_OP_ENCODE);
+  if (body) body(in, count, blocks);
+  return body != NULL;
+}
 static int hook_quantize_rows(size_t row, const void *in, size_t n, void *blocks) {
   skeep_body_quantize_rows *body = (skeep_body_quantize_rows *)body_of(row, SKEEP_OP_QUANTIZE_ROWS);
   if (body) body(in, n, blocks);
@@ -58,6 +63,27 @@ func RunDecode(row int, blocks []byte, out []float32) error {
 	if C.hook_decode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(blocks)), C.size_t(count),
 		unsafe.Pointer(unsafe.SliceData(out))) == 0 {
 		return hookError(row, "decode")
+	}
+	return nil
+}
+
+// RunEncode encodes in into blocks with an encode row; in holds whole blocks.
+func RunEncode(row int, in []float32, blocks []byte) error {
+	var info C.skeep_kernel_info
+	if C.skeep_kernel_at(C.size_t(row), &info).code != C.SKEEP_OK {
+		return hookError(row, "encode")
+	}
+	e := C.skeep_encoding_find(C.uint32_t(info.encoding))
+	if e == nil || e.block_elements == 0 {
+		return hookError(row, "encode")
+	}
+	count := len(in) / int(e.block_elements)
+	if count*int(e.block_elements) != len(in) || count*int(e.block_bytes) > len(blocks) {
+		return fmt.Errorf("core: %d elements are not whole blocks of %d bytes", len(in), len(blocks))
+	}
+	if C.hook_encode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(in)), C.size_t(count),
+		unsafe.Pointer(unsafe.SliceData(blocks))) == 0 {
+		return hookError(row, "encode")
 	}
 	return nil
 }
