@@ -1,0 +1,106 @@
+package core
+
+/*
+#include "skeep.h"
+
+typedef struct { skeep_status status; double value; } got;
+static got get(const skeep_view *v, int64_t a, int64_t b, int64_t c, int64_t d) {
+  got g = {0};
+  g.status = skeep_get(v, (const int64_t[]){a, b, c, d}, &g.value);
+  return g;
+}
+typedef struct { skeep_status status; int64_t value; } got_i64;
+static got_i64 get_i64(const skeep_view *v, int64_t a, int64_t b, int64_t c, int64_t d) {
+  got_i64 g = {0};
+  g.status = skeep_get_i64(v, (const int64_t[]){a, b, c, d}, &g.value);
+  return g;
+}
+*/
+import "C"
+
+// The operations below are those of include/skeep.h, which states shapes, formats and errors. Each takes
+// the pool, the running step (or nil), and its operands in C's order, nil for an absent one. The views are
+// copied into the step's frame: nothing of them is kept and nothing is allocated. The caller keeps the
+// storages reachable until the call returns.
+
+// Check is everything an operation checks of one operand.
+func Check(v *View) Status {
+	f := (*Step)(nil).take()
+	st := statusOf(C.skeep_view_check(f.put(0, v)))
+	(*Step)(nil).give(f)
+	return st
+}
+
+// Get is the decoded logical value at an index, one number per axis.
+func Get(v *View, index []int64) (float64, Status) {
+	i, ok := index4(v, index)
+	if !ok {
+		return 0, Status{Code: ErrArgument, Operand: -1, Detail: 1}
+	}
+	f := (*Step)(nil).take()
+	g := C.get(f.put(0, v), i[0], i[1], i[2], i[3])
+	(*Step)(nil).give(f)
+	return float64(g.value), statusOf(g.status)
+}
+
+// GetInt64 is Get for integer formats.
+func GetInt64(v *View, index []int64) (int64, Status) {
+	i, ok := index4(v, index)
+	if !ok {
+		return 0, Status{Code: ErrArgument, Operand: -1, Detail: 1}
+	}
+	f := (*Step)(nil).take()
+	g := C.get_i64(f.put(0, v), i[0], i[1], i[2], i[3])
+	(*Step)(nil).give(f)
+	return int64(g.value), statusOf(g.status)
+}
+
+func index4(v *View, index []int64) (i [4]C.int64_t, ok bool) {
+	if v == nil || len(index) != int(v.Layout.Rank) || len(index) > len(i) {
+		return i, false
+	}
+	for a, n := range index {
+		i[a] = C.int64_t(n)
+	}
+	return i, true
+}
+
+// ReferenceMatMulT is y = x · wᵀ through Get in float64, and in magnitude (or nil) the sums of |terms|.
+func ReferenceMatMulT(x, w, y, magnitude *View) Status {
+	f := (*Step)(nil).take()
+	st := statusOf(C.skeep_reference_matmul_t(f.put(0, x), f.put(1, w), f.put(2, y), f.put(3, magnitude)))
+	(*Step)(nil).give(f)
+	return st
+}
+
+// Convert is y = x, decoded or converted between dense formats.
+func Convert(p *Pool, s *Step, x, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_convert(p.ptr(), s.ptr(), f.put(0, x), f.put(1, y)))
+	s.give(f)
+	return st
+}
+
+// Prepack is y = the blocks of x in y's order.
+func Prepack(p *Pool, s *Step, x, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_prepack(p.ptr(), s.ptr(), f.put(0, x), f.put(1, y)))
+	s.give(f)
+	return st
+}
+
+// QuantizeRows is y = x in the activation form.
+func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_quantize_rows(p.ptr(), s.ptr(), f.put(0, x), f.put(1, y)))
+	s.give(f)
+	return st
+}
+
+// Embed is y[t] = scale · table[ids[t]].
+func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_embed(p.ptr(), s.ptr(), f.put(0, table), f.put(1, ids), C.float(scale), f.put(2, y)))
+	s.give(f)
+	return st
+}
