@@ -1,0 +1,74 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What is wrong with a vocabulary, in kinds; errors.Is finds them in every error of New.
+var (
+	ErrMissing     = errors.New("tokenizer: not in the file")             // a key that the vocabulary needs
+	ErrInvalid     = errors.New("tokenizer: vocabulary broken")           // wrong kind, length or value
+	ErrUnsupported = errors.New("tokenizer: not supported")               // another model of tokenizer
+	ErrPre         = errors.New("tokenizer: pre-tokenizer not supported") // see Pretokenizers and WithPre
+)
+
+// Error says what is wrong with a vocabulary, and where.
+type Error struct {
+	File   string // the header's name
+	Key    string // metadata key
+	Index  int    // element of its array, or -1
+	Reason string
+	Err    error // one of the sentinels above
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("tokenizer: " + e.Key)
+	if e.Index >= 0 {
+		fmt.Fprintf(&b, "[%d]", e.Index)
+	}
+	b.WriteString(": " + e.Reason)
+	if e.File != "" {
+		b.WriteString(" in " + e.File)
+	}
+	return b.String()
+}
+
+// Unwrap returns the sentinel.
+func (e *Error) Unwrap() error { return e.Err }
+
+// PreError says that a vocabulary's pre-tokenizer is absent or unknown. Guessing one would split text
+// otherwise than the model was trained on, so the name has to be given: see WithPre. It wraps ErrPre.
+type PreError struct {
+	File  string   // the header's name
+	Name  string   // "" when absent
+	Known []string // names that WithPre takes
+}
+
+func (e *PreError) Error() string {
+	what := fmt.Sprintf("%s: unknown pre-tokenizer %s", keyPre, quote(e.Name))
+	switch e.Name {
+	case "":
+		what = keyPre + ": absent, so the text's split is not known"
+	case "default":
+		what = keyPre + `: "default" does not say how to split text`
+	}
+	if e.File != "" {
+		what += " in " + e.File
+	}
+	return fmt.Sprintf("tokenizer: %s; name one of %s", what, strings.Join(e.Known, ", "))
+}
+
+// Unwrap returns ErrPre.
+func (e *PreError) Unwrap() error { return ErrPre }
+
+// quote makes any bytes printable and a message of bounded length.
+func quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		return fmt.Sprintf("%q…", s[:most])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,427 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/arch"
+)
+
+const (
+	keyModel    = "tokenizer.ggml.model"
+	keyPre      = "tokenizer.ggml.pre"
+	keyTokens   = "tokenizer.ggml.tokens"
+	keyTypes    = "tokenizer.ggml.token_type"
+	keyScores   = "tokenizer.ggml.scores"
+	keyMerges   = "tokenizer.ggml.merges"
+	keyBOS      = "tokenizer.ggml.bos_token_id"
+	keyEOS      = "tokenizer.ggml.eos_token_id"
+	keyEOT      = "tokenizer.ggml.eot_token_id"
+	keyEOM      = "tokenizer.ggml.eom_token_id"
+	keyUnk      = "tokenizer.ggml.unknown_token_id"
+	keyAddBOS   = "tokenizer.ggml.add_bos_token"
+	keyAddEOS   = "tokenizer.ggml.add_eos_token"
+	keyAddSpace = "tokenizer.ggml.add_space_prefix"
+
+	modelSPM = "llama"
+	modelBPE = "gpt2"
+
+	noID = math.MaxUint32 // a special token's id for "none"
+)
+
+// Option is an option of New.
+type Option func(*options)
+
+type options struct{ pre string }
+
+// WithPre names the pre-tokenizer of a byte-level BPE vocabulary, whatever the file says; "" leaves it
+// to the file.
+func WithPre(name string) Option { return func(o *options) { o.pre = name } }
+
+// New makes the tokenizer of a model file. All of the vocabulary is checked here: an error is an *Error
+// that names the key, or a *PreError, and encoding cannot fail.
+//
+// Of several tokens with the same text, plain text becomes the first; all of them decode. Without
+// tokenizer.ggml.token_type, SentencePiece tokens of the form <0x0A> are bytes, BOS, EOS and EOT are
+// control tokens. Without ids, SentencePiece takes 1, 2 and 0 for BOS, EOS and the unknown token if they
+// are spelled <s>, </s> and <unk>.
+func New(h arch.Header, opts ...Option) (*Tokenizer, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	l := &loader{h: h, t: &Tokenizer{}}
+	for _, step := range []func(){
+		func() { l.model(o.pre) }, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,
+	} {
+		if step(); l.err != nil {
+			return nil, l.err
+		}
+	}
+	return l.t, nil
+}
+
+// loader builds a tokenizer in steps, each of which needs those before it. err is the first error.
+type loader struct {
+	h     arch.Header
+	t     *Tokenizer
+	row   *preTokenizer // of byte-level BPE
+	array arch.Values   // the tokens
+	err   error
+}
+
+func (l *loader) fail(kind error, key string, index int, format string, args ...any) {
+	if l.err == nil {
+		l.err = &Error{File: l.h.Name(), Key: key, Index: index, Reason: fmt.Sprintf(format, args...), Err: kind}
+	}
+}
+
+// text is the value of a string, "" when absent.
+func (l *loader) text(key string) string {
+	v, ok := l.h.Value(key)
+	if !ok {
+		return ""
+	}
+	s, ok := v.Text()
+	if !ok {
+		l.fail(ErrInvalid, key, -1, "is of kind %s, not string", v.Kind())
+	}
+	return s
+}
+
+// flag is the value of a boolean, or what it is when absent.
+func (l *loader) flag(key string, absent bool) bool {
+	v, ok := l.h.Value(key)
+	if !ok {
+		return absent
+	}
+	b, ok := v.Bool()
+	if !ok {
+		l.fail(ErrInvalid, key, -1, "is of kind %s, not bool", v.Kind())
+	}
+	return b
+}
+
+// id is the value of a special token's id, or None; given is false when the key is absent.
+func (l *loader) id(key string) (id int32, given bool) {
+	v, ok := l.h.Value(key)
+	if !ok {
+		return None, false
+	}
+	switch i, ok := v.Int(); {
+	case !ok:
+		l.fail(ErrInvalid, key, -1, "is of kind %s, not an id", v.Kind())
+	case i == noID || i == -1:
+	case i < 0 || i >= int64(l.array.Len()):
+		l.fail(ErrInvalid, key, -1, "id %d is out of range, the vocabulary has %d tokens", i, l.array.Len())
+	default:
+		return int32(i), true
+	}
+	return None, true
+}
+
+// values is an array with elements of one of the kinds, nil when it is absent or wrong. Its length is
+// that of the tokens, unless any is right.
+func (l *loader) values(key string, any bool, kinds ...arch.Kind) arch.Values {
+	v, ok := l.h.Value(key)
+	if !ok {
+		return nil
+	}
+	a, ok := v.Array()
+	switch {
+	case !ok:
+		l.fail(ErrInvalid, key, -1, "is of kind %s, not array", v.Kind())
+	case !slices.Contains(kinds, a.Elem()):
+		l.fail(ErrInvalid, key, -1, "is an array of %s, not of %s", a.Elem(), kinds[0])
+	case !any && a.Len() != l.array.Len():
+		l.fail(ErrInvalid, key, -1, "has %d elements for %d tokens", a.Len(), l.array.Len())
+	default:
+		return a
+	}
+	return nil
+}
+
+// model reads which kind of vocabulary it is, and finds the pre-tokenizer.
+func (l *loader) model(pre string) {
+	l.t.model = l.text(keyModel)
+	switch l.t.model {
+	case modelBPE:
+	case modelSPM:
+		if pre != "" {
+			l.fail(ErrPre, keyPre, -1, "model %q has no pre-tokenizer, but %s was named", modelSPM, quote(pre))
+		}
+		return
+	case "":
+		l.fail(ErrMissing, keyModel, -1, "absent: no tokenizer")
+		return
+	default:
+		l.fail(ErrUnsupported, keyModel, -1, "%s; supported are %q and %q", quote(l.t.model), modelSPM, modelBPE)
+		return
+	}
+	if pre == "" {
+		pre = l.text(keyPre)
+	}
+	i := slices.IndexFunc(preTokenizers, func(p preTokenizer) bool { return slices.Contains(p.names, pre) })
+	switch {
+	case l.err != nil:
+	case i < 0:
+		l.err = &PreError{File: l.h.Name(), Name: pre, Known: Pretokenizers()}
+	default:
+		l.row = &preTokenizers[i]
+		l.t.pre, l.t.stages, l.t.wholePieces = pre, l.row.stages(), l.row.whole
+	}
+}
+
+func (l *loader) tokens() {
+	l.array = l.values(keyTokens, true, arch.String)
+	switch {
+	case l.array == nil:
+		l.fail(ErrMissing, keyTokens, -1, "absent: no vocabulary")
+	case l.array.Len() == 0:
+		l.fail(ErrInvalid, keyTokens, -1, "no tokens")
+	case l.array.Len() >= math.MaxInt32:
+		l.fail(ErrInvalid, keyTokens, -1, "%d tokens, ids have 31 bits", l.array.Len())
+	}
+}
+
+// ids reads the special tokens.
+func (l *loader) ids() {
+	for _, s := range []struct {
+		key      string
+		id       *int32
+		usual    int32
+		spelling string
+	}{
+		{keyBOS, &l.t.bos, 1, "<s>"}, {keyEOS, &l.t.eos, 2, "</s>"}, {keyUnk, &l.t.unk, 0, "<unk>"}, {keyEOT, &l.t.eot, None, ""},
+	} {
+		id, given := l.id(s.key)
+		if !given && l.t.model == modelSPM && s.usual != None && int(s.usual) < l.array.Len() &&
+			l.array.Text(int(s.usual)) == s.spelling {
+			id = s.usual
+		}
+		*s.id = id
+	}
+}
+
+func (l *loader) types() {
+	t := l.t
+	t.types = make([]TokenType, l.array.Len())
+	if types := l.values(keyTypes, false, arch.Int32, arch.Uint32); types != nil {
+		for i := range t.types {
+			y, _ := types.At(i).Int()
+			if y < int64(Normal) || y > int64(Byte) {
+				l.fail(ErrInvalid, keyTypes, i, "%d is no type of tokens, those are %d to %d", y, Normal, Byte)
+				return
+			}
+			t.types[i] = TokenType(y)
+		}
+		return
+	}
+	for i := range t.types {
+		t.types[i] = Normal
+		if _, ok := byteToken(l.array.Text(i)); ok && t.model == modelSPM {
+			t.types[i] = Byte
+		}
+	}
+	for _, id := range []int32{t.bos, t.eos, t.eot} {
+		if id != None {
+			t.types[id] = Control
+		}
+	}
+	if t.unk != None && t.types[t.unk] == Normal {
+		t.types[t.unk] = Unknown
+	}
+}
+
+// texts copies the tokens, decides which of them plain text may become, and builds what finds them.
+func (l *loader) texts() {
+	t, n := l.t, l.array.Len()
+	t.plain, t.offsets = make([]bool, n), make([]uint32, 1, n+1)
+	var arena []byte
+	for i, y := range t.types {
+		text, usual := l.array.Text(i), y == Normal || y == Unused
+		decoded := false
+		if usual && t.model == modelBPE {
+			arena, decoded = appendBytes(arena, text)
+		}
+		if !decoded {
+			arena = append(arena, text...)
+		}
+		// A user-defined token is cut out of the text as it is spelled, so it is none of merging's, unless
+		// it is spelled with a ▁: text has spaces there.
+		t.plain[i] = decoded || t.model == modelSPM && (usual || y == UserDefined && strings.Contains(text, space))
+		if uint64(len(arena)) > math.MaxUint32 {
+			l.fail(ErrInvalid, keyTokens, i, "texts of more than 4 GiB")
+			return
+		}
+		t.offsets = append(t.offsets, uint32(len(arena)))
+	}
+	t.arena = string(arena)
+	t.index()
+	t.defined = newMatcher(&t.vocab, func(id int32) bool { return t.cut(id) })
+	t.special = newMatcher(&t.vocab, func(id int32) bool { return t.cut(id) || t.types[id].marker() })
+}
+
+// scores reads the order of SentencePiece's merges.
+func (l *loader) scores() {
+	scores := l.values(keyScores, false, arch.Float32, arch.Float64)
+	if scores == nil {
+		if l.t.model == modelSPM {
+			l.fail(ErrMissing, keyScores, -1, "absent: model %q merges by them", modelSPM)
+		}
+		return
+	}
+	order := make([]uint32, scores.Len())
+	for i := range order {
+		score, _ := scores.At(i).Float()
+		if math.IsNaN(score) {
+			l.fail(ErrInvalid, keyScores, i, "is not a number")
+			return
+		}
+		order[i] = mergeOrder(float32(score))
+	}
+	if l.t.model == modelSPM {
+		l.t.order = order
+		l.t.setGlue()
+	}
+}
+
+// merges reads the merges of byte-level BPE.
+func (l *loader) merges() {
+	merges := l.values(keyMerges, true, arch.String)
+	if l.t.model == modelSPM {
+		return
+	}
+	if merges == nil {
+		l.fail(ErrMissing, keyMerges, -1, "absent: model %q merges by them", modelBPE)
+		return
+	}
+	l.t.pairs = newPairTable(merges.Len())
+	var joined []byte
+	for i := range merges.Len() {
+		merge := merges.Text(i)
+		at := -1
+		if merge != "" {
+			at = 1 + strings.IndexByte(merge[1:], ' ') // a first space belongs to the left token
+		}
+		if at <= 0 || at == len(merge)-1 {
+			l.fail(ErrInvalid, keyMerges, i, "%s is no pair of tokens with a space between them", quote(merge))
+			return
+		}
+		left, ok := appendBytes(joined[:0], merge[:at])
+		joined, both := appendBytes(left, merge[at+1:])
+		if !ok || !both {
+			continue // of characters that text never has in its stand-ins
+		}
+		var ids [3]int32
+		for j, text := range [...]string{string(joined[:len(left)]), string(joined[len(left):]), string(joined)} {
+			if ids[j] = l.t.find(text); ids[j] == None {
+				l.fail(ErrInvalid, keyMerges, i, "%s: %s is no token", quote(merge), quote(text))
+				return
+			}
+		}
+		l.t.pairs.add(ids[0], ids[1], uint32(i+1), ids[2])
+	}
+}
+
+// bytes finds the token of each byte, and what stands for a byte without one.
+func (l *loader) bytes() {
+	t := l.t
+	for b := range t.bytes {
+		t.bytes[b] = None
+	}
+	for id, y := range t.types {
+		if y != Byte {
+			continue
+		}
+		b, ok := byteToken(t.text(int32(id)))
+		if !ok {
+			l.fail(ErrInvalid, keyTypes, id, "is %s, but the token is %s, not like \"<0x0A>\"", Byte, quote(t.text(int32(id))))
+			return
+		}
+		if t.bytes[b] == None {
+			t.bytes[b] = int32(id)
+		}
+	}
+	if t.model == modelBPE {
+		for b := range t.bytes {
+			if id := t.findPlain(string([]byte{byte(b)})); id != None {
+				t.bytes[b] = id
+			}
+		}
+	}
+	missing := slices.Index(t.bytes[:], None)
+	t.complete = missing < 0
+	const replacement = "\uFFFD"
+	switch {
+	case t.complete:
+	case t.model == modelBPE && !t.unwritable(replacement):
+		t.replacement = t.appendPiece(nil, new(scratch), replacement)
+	case t.unk != None:
+		t.replacement = []int32{t.unk}
+	default:
+		l.fail(ErrInvalid, keyTokens, -1, "no token for byte %#02x, and none that could stand for it", missing)
+	}
+}
+
+// Tokens that end a turn, and others that end generation, by the names that models give them.
+var (
+	turnEnds = []string{"<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]"}
+	ends     = []string{"<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>", "[EOS]"}
+)
+
+// ends finds the tokens that end generation.
+func (l *loader) ends() {
+	t := l.t
+	eom, _ := l.id(keyEOM)
+	t.eog = []int32{t.eos, t.eot, eom}
+	for i, name := range slices.Concat(turnEnds, ends) {
+		id := t.find(name)
+		if id == None || t.plain[id] || name == "<|end|>" && t.find("<|return|>") != None {
+			continue // text that happens to be spelled so, or a token that ends a part of a turn
+		}
+		t.eog = append(t.eog, id)
+		if i < len(turnEnds) && t.eot == None {
+			t.eot = id
+		}
+	}
+	slices.Sort(t.eog)
+	t.eog = slices.Compact(t.eog)
+	if t.eog[0] == None {
+		t.eog = t.eog[1:]
+	}
+}
+
+// flags reads what is added to a text.
+func (l *loader) flags() {
+	t, spm := l.t, l.t.model == modelSPM
+	t.addBOS = l.flag(keyAddBOS, t.bos != None && (spm || l.row.addBOS))
+	t.addEOS = l.flag(keyAddEOS, false)
+	t.addSpace = l.flag(keyAddSpace, true) && spm
+	if t.addBOS && t.bos == None {
+		l.fail(ErrInvalid, keyAddBOS, -1, "is true, but there is no BOS token")
+	}
+	if t.addEOS && t.eos == None {
+		l.fail(ErrInvalid, keyAddEOS, -1, "is true, but there is no EOS token")
+	}
+}
+
+// byteToken is the byte that a token like "<0x0A>" stands for.
+func byteToken(text string) (b byte, ok bool) {
+	if len(text) != len("<0x0A>") || text[:3] != "<0x" || text[5] != '>' {
+		return 0, false
+	}
+	for _, c := range []byte(text[3:5]) {
+		digit := strings.IndexByte("0123456789ABCDEFabcdef", c)
+		if digit < 0 {
+			return 0, false
+		}
+		if digit >= 16 {
+			digit -= 6 // a lower-case letter
+		}
+		b = b<<4 | byte(digit)
+	}
+	return b, true
+}

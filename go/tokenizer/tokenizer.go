@@ -1,0 +1,156 @@
+// Package tokenizer turns text into token ids and back, from the vocabulary in a model file's
+// metadata: SentencePiece with scores (tokenizer.ggml.model "llama") and byte-level BPE ("gpt2").
+//
+// Text is any byte string. Where it is no valid UTF-8, each offending byte counts as one character
+// of its own, and is kept: with a vocabulary that has a token for every byte (see
+// [Tokenizer.ByteComplete]) decoding gives back exactly the bytes that were encoded. The one
+// exception is U+2581 (▁) under SentencePiece, which writes a space so and cannot tell the two apart.
+//
+// Encoding takes time n·log n in the length n of the text, whatever the text is: pre-tokenizers are
+// linear scanners and merges go through a queue.
+package tokenizer
+
+import (
+	"slices"
+	"sync"
+)
+
+// None is the id of a special token that the vocabulary does not have.
+const None int32 = -1
+
+// Options says how to encode. The zero Options encodes plain text: no token is added at the ends, and
+// text that happens to spell a control token is text.
+type Options struct {
+	// BOS begins with the BOS token and ends with the EOS token, each if the vocabulary asks for it
+	// (see [Tokenizer.AddBOS], [Tokenizer.AddEOS]) and the text, by Special, does not spell it there.
+	BOS bool
+	// Special recognises control tokens and the unknown token where the text spells them. Leave it
+	// off for text that users wrote. User-defined tokens are always recognised.
+	Special bool
+}
+
+// Tokenizer encodes and decodes with one vocabulary. It is immutable, keeps nothing of the header it
+// was made from, and is safe for concurrent use.
+type Tokenizer struct {
+	vocab
+	model       string
+	pre         string
+	stages      []splitter // byte-level BPE: those of the pre-tokenizer
+	wholePieces bool       // byte-level BPE: a piece that is a token is taken without merging
+	pairs       pairTable  // byte-level BPE: merges
+	order       []uint32   // SentencePiece: merge order of each token, from its score
+	glue        [256]bool  // SentencePiece: bytes that some token has in front of a ▁
+	bytes       [256]int32 // token of each single byte, or None
+	replacement []int32    // stands for a byte without a token
+	defined     matcher    // user-defined tokens
+	special     matcher    // these, control tokens and unknown ones
+	scratches   sync.Pool  // of *scratch
+
+	bos, eos, eot, unk       int32
+	eog                      []int32 // ascending
+	complete                 bool    // every byte has a token
+	addBOS, addEOS, addSpace bool
+}
+
+// Encode returns the ids of the text.
+func (t *Tokenizer) Encode(text string, o Options) []int32 {
+	return t.AppendEncode(nil, text, o)
+}
+
+// AppendEncode appends the ids of the text to dst. It allocates nothing but the growth of dst once
+// its scratch memory, which the Tokenizer keeps for the next call, is large enough.
+func (t *Tokenizer) AppendEncode(dst []int32, text string, o Options) []int32 {
+	sc, _ := t.scratches.Get().(*scratch)
+	if sc == nil {
+		sc = new(scratch)
+	}
+	start := len(dst)
+	if o.BOS && t.addBOS {
+		dst = append(dst, t.bos)
+	}
+	m := &t.defined
+	if o.Special {
+		m = &t.special
+	}
+	for text != "" {
+		at, id, n := m.next(&t.vocab, text)
+		dst = t.appendText(dst, sc, text[:at])
+		if id != None {
+			dst = append(dst, id)
+		}
+		text = text[at+n:]
+	}
+	if o.BOS && t.addBOS && len(dst)-start >= 2 && dst[start+1] == t.bos {
+		dst = slices.Delete(dst, start, start+1) // the text has its own
+	}
+	if o.BOS && t.addEOS && (len(dst) == start || dst[len(dst)-1] != t.eos) {
+		dst = append(dst, t.eos)
+	}
+	if sc.worthKeeping() {
+		t.scratches.Put(sc)
+	}
+	return dst
+}
+
+// appendText encodes text in which no token is to be recognised as a whole.
+func (t *Tokenizer) appendText(dst []int32, sc *scratch, text string) []int32 {
+	switch {
+	case text == "":
+		return dst
+	case t.order != nil:
+		return t.appendSPM(dst, sc, text)
+	}
+	return t.appendBPE(dst, sc, text, t.stages)
+}
+
+// appendByte appends the token of a byte, or what stands for a byte without one.
+func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
+	if id := t.bytes[b]; id != None {
+		return append(dst, id)
+	}
+	return append(dst, t.replacement...)
+}
+
+// Model is the kind of vocabulary: "llama" (SentencePiece) or "gpt2" (byte-level BPE).
+func (t *Tokenizer) Model() string { return t.model }
+
+// Pre is the name of the pre-tokenizer in effect, "" when the model has none.
+func (t *Tokenizer) Pre() string { return t.pre }
+
+// Len is the number of tokens; ids run from 0 to Len()-1.
+func (t *Tokenizer) Len() int { return len(t.types) }
+
+// BOS is the token that begins a text, or None.
+func (t *Tokenizer) BOS() int32 { return t.bos }
+
+// EOS is the token that ends a text, or None.
+func (t *Tokenizer) EOS() int32 { return t.eos }
+
+// EOT is the token that ends a turn of a conversation, or None.
+func (t *Tokenizer) EOT() int32 { return t.eot }
+
+// Unk is the token for what the vocabulary cannot write, or None.
+func (t *Tokenizer) Unk() int32 { return t.unk }
+
+// AddBOS reports whether texts of this vocabulary begin with BOS.
+func (t *Tokenizer) AddBOS() bool { return t.addBOS }
+
+// AddEOS reports whether texts of this vocabulary end with EOS.
+func (t *Tokenizer) AddEOS() bool { return t.addEOS }
+
+// AddSpacePrefix reports whether encoding puts a space in front of a text, and in front of the text
+// behind each token that was recognised as a whole. Decoding takes these spaces away again.
+func (t *Tokenizer) AddSpacePrefix() bool { return t.addSpace }
+
+// IsEOG reports whether generation ends with this token: EOS, EOT and their like.
+func (t *Tokenizer) IsEOG(id int32) bool {
+	_, found := slices.BinarySearch(t.eog, id)
+	return found
+}
+
+// EOG returns the tokens that end generation, ascending.
+func (t *Tokenizer) EOG() []int32 { return slices.Clone(t.eog) }
+
+// ByteComplete reports whether every byte has a token, so that every byte string is encoded exactly.
+// Elsewhere a byte without a token becomes U+FFFD (byte-level BPE) or the unknown token.
+func (t *Tokenizer) ByteComplete() bool { return t.complete }
