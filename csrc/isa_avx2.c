@@ -24,6 +24,15 @@
 #include "q6_k/decode_avx2.h"
 #include "f16/encode_avx2.h"
 
+/* The dense bodies are written over eight lanes and compiled for each instruction set. */
+#include "dense/vec_avx2.h"
+#include "dense/functions.h"
+#include "dense/norm.h"
+#include "dense/rowwise.h"
+#include "dense/rope.h"
+#include "dense/kv_store.h"
+#include "dense/attend.h"
+
 #if defined(__clang__)
 #pragma clang attribute pop
 #else

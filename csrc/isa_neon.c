@@ -19,6 +19,15 @@
 
 /* ---- baseline: one #include per body ---- */
 
+/* The dense bodies are written over eight lanes and compiled for each instruction set. */
+#include "dense/vec_neon.h"
+#include "dense/functions.h"
+#include "dense/norm.h"
+#include "dense/rowwise.h"
+#include "dense/rope.h"
+#include "dense/kv_store.h"
+#include "dense/attend.h"
+
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
 #else

@@ -54,3 +54,12 @@
 #include "q8_0/encode_portable.h"
 
 #include "a8/quantize_rows_portable.h"
+
+/* The dense bodies are written over eight lanes and compiled for each instruction set. */
+#include "dense/vec_portable.h"
+#include "dense/functions.h"
+#include "dense/norm.h"
+#include "dense/rowwise.h"
+#include "dense/rope.h"
+#include "dense/kv_store.h"
+#include "dense/attend.h"

@@ -1,0 +1,213 @@
+/* Attention of a tile of query rows over one chunk of positions, in one pass: blocks of ATTEND_BLOCK positions
+ * with a running maximum and sum (Milakov & Gimelshein 2018). Blocks lie at absolute positions, a row touches
+ * the keys and values of exactly the positions it sees, and each of its sums runs over positions in
+ * ascending order. So a row's result does not depend on which other rows share its tile. */
+#define ATTEND_BLOCK SKEEP_ATTEND_BLOCK
+#define ATTEND_SCORES (ATTEND_BLOCK + 8) /* a row of scores; a group of four keys may end behind the block */
+#define ATTEND_INLINE static inline __attribute__((always_inline))
+
+/* Keys or values of one block: row j at base + (j - first) * stride. */
+struct attend_rows {
+  const char *base;
+  int64_t stride;
+  size_t first;
+};
+
+/* Eight elements from element i on; encoding is a constant wherever this is inlined. */
+ATTEND_INLINE v8 attend_load(const char *p, size_t i, const uint32_t encoding) {
+  if (encoding == SKEEP_F16) return v8_load_f16(p + 2 * i);
+  if (encoding == SKEEP_BF16) return v8_load_bf16(p + 2 * i);
+  return v8_load(p + 4 * i);
+}
+
+/* Scores of `rows` (a constant) query rows with the four keys from j on; those behind `end` repeat the last. */
+ATTEND_INLINE void attend_dots(const size_t rows, const float *q, size_t dim, struct attend_rows k, size_t j,
+                               size_t end, float *scores, const uint32_t encoding) {
+  const char *key[4];
+  v8 sum[2][4];
+  for (size_t c = 0; c < 4; c++)
+    key[c] = k.base + (int64_t)((j + c < end ? j + c : end - 1) - k.first) * k.stride;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < 4; c++) sum[r][c] = v8_set(0);
+  for (size_t d = 0; d < dim; d += 8)
+    for (size_t c = 0; c < 4; c++) {
+      const v8 x = attend_load(key[c], d, encoding);
+      for (size_t r = 0; r < rows; r++) sum[r][c] = v8_fma(v8_load(q + r * dim + d), x, sum[r][c]);
+    }
+  for (size_t r = 0; r < rows; r++)
+    v8_sum4(sum[r][0], sum[r][1], sum[r][2], sum[r][3], scores + r * ATTEND_SCORES + j);
+}
+ATTEND_INLINE void attend_scores(size_t rows, const float *q, size_t dim, struct attend_rows k, size_t begin,
+                                 size_t end, float *scores, const uint32_t encoding) {
+  for (size_t j = begin; j < end; j += 4) {
+    size_t r = 0;
+    for (; r + 2 <= rows; r += 2)
+      attend_dots(2, q + r * dim, dim, k, j, end, scores + r * ATTEND_SCORES, encoding);
+    if (r < rows) attend_dots(1, q + r * dim, dim, k, j, end, scores + r * ATTEND_SCORES, encoding);
+  }
+}
+
+/* acc[rows][lanes] += weights[rows][begin .. end) * values, for `count` (constants both) times eight lanes. */
+ATTEND_INLINE void attend_lanes(const size_t rows, const size_t count, const float *weights, struct attend_rows v,
+                                size_t begin, size_t end, size_t d, size_t dim, float *acc,
+                                const uint32_t encoding) {
+  v8 sum[4][4];
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < count; c++) sum[r][c] = v8_load(acc + r * dim + d + 8 * c);
+  for (size_t j = begin; j < end; j++) {
+    const char *value = v.base + (int64_t)(j - v.first) * v.stride;
+    v8 x[4];
+    for (size_t c = 0; c < count; c++) x[c] = attend_load(value, d + 8 * c, encoding);
+    for (size_t r = 0; r < rows; r++) {
+      const v8 w = v8_set(weights[r * ATTEND_SCORES + j]);
+      for (size_t c = 0; c < count; c++) sum[r][c] = v8_fma(w, x[c], sum[r][c]);
+    }
+  }
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < count; c++) v8_store(acc + r * dim + d + 8 * c, sum[r][c]);
+}
+ATTEND_INLINE void attend_row(const float *weights, struct attend_rows v, size_t begin, size_t end, size_t dim,
+                              float *acc, const uint32_t encoding) {
+  if (begin >= end) return;
+  size_t d = 0;
+  for (; d + 32 <= dim; d += 32) attend_lanes(1, 4, weights, v, begin, end, d, dim, acc, encoding);
+  for (; d < dim; d += 8) attend_lanes(1, 1, weights, v, begin, end, d, dim, acc, encoding);
+}
+/* Rows in fours over the positions that all four see; each alone before and behind these. */
+ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16_t *from, const uint16_t *to,
+                                 struct attend_rows v, size_t dim, float *acc, const uint32_t encoding) {
+  for (size_t r = 0; r < rows;) {
+    const size_t group = rows - r >= 4 ? 4 : 1;
+    size_t begin = from[r], end = to[r];
+    for (size_t i = 1; i < group; i++) {
+      if (from[r + i] > begin) begin = from[r + i];
+      if (to[r + i] < end) end = to[r + i];
+    }
+    if (group == 1 || begin >= end) begin = end = ATTEND_BLOCK; /* nothing in common: all of it alone */
+    for (size_t i = r; i < r + group; i++)
+      attend_row(weights + i * ATTEND_SCORES, v, from[i], to[i] < begin ? to[i] : begin, dim, acc + i * dim, encoding);
+    if (begin < end) {
+      size_t d = 0;
+      const float *w = weights + r * ATTEND_SCORES;
+      for (; d + 16 <= dim; d += 16) attend_lanes(4, 2, w, v, begin, end, d, dim, acc + r * dim, encoding);
+      for (; d < dim; d += 8) attend_lanes(4, 1, w, v, begin, end, d, dim, acc + r * dim, encoding);
+      for (size_t i = r; i < r + group; i++)
+        attend_row(weights + i * ATTEND_SCORES, v, end, to[i], dim, acc + i * dim, encoding);
+    }
+    r += group;
+  }
+}
+
+/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched. *most is the running maximum; returns
+ * the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but -inf so far) counts
+ * as 0, so that such scores weigh 0. */
+static inline float attend_weights(float *scores, size_t begin, size_t end, float scale, float softcap, float *most,
+                                   float *sums) {
+  const v8 low = v8_set(-INFINITY);
+  const size_t aligned = begin / 8 * 8;
+  v8 largest = v8_set(*most);
+  for (size_t j = aligned; j < end; j += 8) {
+    v8 s = v8_mul(v8_load(scores + j), v8_set(scale));
+    if (softcap > 0) s = v8_mul(v8_set(softcap), v8_tanh(v8_div(s, v8_set(softcap))));
+    const v8 lane = v8_add(v8_lanes(), v8_set((float)j));
+    s = v8_if_less(lane, v8_set((float)begin), low, v8_if_less(lane, v8_set((float)end), s, low));
+    v8_store(scores + j, s);
+    largest = v8_max(s, largest);
+  }
+  const float old = *most, now = v8_largest(largest), base = now == -INFINITY ? 0 : now;
+  v8 sum = v8_load(sums);
+  float factor = 1;
+  if (old != now) {
+    factor = v8_largest(v8_exp(v8_set(old - base)));
+    sum = v8_mul(sum, v8_set(factor));
+  }
+  for (size_t j = aligned; j < end; j += 8) {
+    const v8 w = v8_exp(v8_sub(v8_load(scores + j), v8_set(base)));
+    v8_store(scores + j, w);
+    sum = v8_add(sum, w);
+  }
+  v8_store(sums, sum);
+  *most = now;
+  return factor;
+}
+
+/* F32 copies, padded with 0 to whole lanes, of the cache's rows at the positions first + begin .. first + end. */
+ATTEND_INLINE void attend_widen(const char *cache, int64_t slot_stride, int64_t capacity, int64_t first, size_t begin,
+                                size_t end, size_t n, size_t dim, float *out, const uint32_t encoding) {
+  const size_t size = encoding == SKEEP_F32 ? 4 : 2;
+  for (size_t j = begin; j < end; j++) {
+    const char *in = cache + (first + (int64_t)j) % capacity * slot_stride;
+    float *row = out + j * dim;
+    size_t d = 0;
+    for (; d + 8 <= n; d += 8) v8_store(row + d, attend_load(in, d, encoding));
+    if (d == n) continue;
+    char rest[32] = {0};
+    memcpy(rest, in + d * size, (n - d) * size);
+    v8_store(row + d, attend_load(rest, 0, encoding));
+  }
+}
+
+ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t encoding) {
+  const size_t rows = a->tokens * a->heads, k_dim = (a->k_dim + 7) / 8 * 8, v_dim = (a->v_dim + 7) / 8 * 8;
+  float *q = a->scratch, *scores = q + rows * k_dim, *sums = scores + rows * ATTEND_SCORES;
+  float *keys = sums + rows * 8, *values = keys + ATTEND_BLOCK * k_dim;
+  uint16_t from[SKEEP_ATTEND_ROWS], to[SKEEP_ATTEND_ROWS];
+  int64_t first = a->end, last = a->begin;
+  for (size_t t = 0; t < a->tokens; t++) {
+    if (a->lo[t] < first) first = a->lo[t];
+    if (a->hi[t] > last) last = a->hi[t];
+    for (size_t h = 0; h < a->heads; h++) {
+      const size_t r = t * a->heads + h;
+      const char *in = a->q + (int64_t)t * a->q_token + (int64_t)h * a->q_head;
+      for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_get(in + 4 * d, a->k_dim - d));
+      a->most[r] = -INFINITY;
+      v8_store(sums + r * 8, v8_set(0));
+    }
+  }
+  memset(a->acc, 0, rows * v_dim * sizeof(float));
+  if (first < a->begin) first = a->begin;
+  if (last > a->end) last = a->end;
+  for (int64_t block = first / ATTEND_BLOCK * ATTEND_BLOCK; block < last; block += ATTEND_BLOCK) {
+    size_t begin = ATTEND_BLOCK, end = 0;
+    for (size_t r = 0; r < rows; r++) {
+      const int64_t lo = a->lo[r / a->heads] - block, hi = a->hi[r / a->heads] - block;
+      from[r] = (uint16_t)(lo < 0 ? 0 : lo > ATTEND_BLOCK ? ATTEND_BLOCK : lo);
+      to[r] = (uint16_t)(hi < 0 ? 0 : hi > ATTEND_BLOCK ? ATTEND_BLOCK : hi);
+      if (from[r] >= to[r]) continue;
+      if (from[r] < begin) begin = from[r];
+      if (to[r] > end) end = to[r];
+    }
+    if (begin >= end) continue;
+    const int64_t slot = (block + (int64_t)begin) % a->capacity;
+    const int straight = k_dim == a->k_dim && v_dim == a->v_dim && slot + (int64_t)(end - begin) <= a->capacity;
+    /* Many rows read a block often enough for one conversion of all of it. */
+    const int in_place = straight && (encoding == SKEEP_F32 || rows < 8);
+    struct attend_rows k = {a->k + slot * a->k_slot, a->k_slot, begin}, v = {a->v + slot * a->v_slot, a->v_slot, begin};
+    if (in_place) {
+      attend_scores(rows, q, k_dim, k, begin, end, scores, encoding);
+    } else {
+      attend_widen(a->k, a->k_slot, a->capacity, block, begin, end, a->k_dim, k_dim, keys, encoding);
+      attend_widen(a->v, a->v_slot, a->capacity, block, begin, end, a->v_dim, v_dim, values, encoding);
+      k = (struct attend_rows){(const char *)keys, (int64_t)(k_dim * sizeof(float)), 0};
+      v = (struct attend_rows){(const char *)values, (int64_t)(v_dim * sizeof(float)), 0};
+      attend_scores(rows, q, k_dim, k, begin, end, scores, SKEEP_F32);
+    }
+    for (size_t r = 0; r < rows; r++) {
+      if (from[r] >= to[r]) continue;
+      const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], a->scale, a->softcap,
+                                          a->most + r, sums + r * 8);
+      float *acc = a->acc + r * v_dim;
+      if (factor != 1)
+        for (size_t d = 0; d < v_dim; d += 8) v8_store(acc + d, v8_mul(v8_load(acc + d), v8_set(factor)));
+    }
+    if (in_place)
+      attend_values(rows, scores, from, to, v, v_dim, a->acc, encoding);
+    else
+      attend_values(rows, scores, from, to, v, v_dim, a->acc, SKEEP_F32);
+  }
+  for (size_t r = 0; r < rows; r++) a->sum[r] = v8_sum(v8_load(sums + r * 8));
+}
+
+void DENSE(attend_f32)(const struct skeep_attend_tile *a) { attend_tile(a, SKEEP_F32); }
+void DENSE(attend_f16)(const struct skeep_attend_tile *a) { attend_tile(a, SKEEP_F16); }
+void DENSE(attend_bf16)(const struct skeep_attend_tile *a) { attend_tile(a, SKEEP_BF16); }
