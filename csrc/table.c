@@ -116,17 +116,26 @@ const char *skeep_op_name(uint32_t op) { return op < OPS && op_names[op] ? op_na
 
 /* ---- selection ---- */
 
-/* Which operands a row is chosen by: key gives the encoding and the order, other the activation (or what the
- * table calls so for the operation); -1 = the row must be for any. rows: both are read in gap-free rows. */
+/* What a row is chosen by. as: the operation whose rows do the work, 0 = op itself. key: the operand that gives
+ * the encoding, and the order unless any_order; other: the one that gives the activation (or what the table calls
+ * so), -1 = rows for any. rows: both are read in gap-free rows. */
 static const struct selector {
-  int8_t key, other, operands;
-  uint8_t rows;
+  uint8_t operands, as, any_order, rows;
+  int8_t key, other;
 } selectors[OPS] = {
-    [SKEEP_OP_QUANTIZE_ROWS] = {0, 1, 2, 1}, [SKEEP_OP_CONVERT] = {0, 1, 2, 0}, [SKEEP_OP_PREPACK] = {0, -1, 2, 0},
-    [SKEEP_OP_MATMUL_T] = {1, 0, 3, 1},      [SKEEP_OP_EMBED] = {0, -1, 3, 1},  [SKEEP_OP_NORM] = {0, -1, 6, 1},
-    [SKEEP_OP_ROPE] = {0, -1, 4, 1},         [SKEEP_OP_KV_STORE] = {4, -1, 6, 1}, [SKEEP_OP_ATTEND] = {1, -1, 6, 1},
-    [SKEEP_OP_GLU] = {0, -1, 3, 1},          [SKEEP_OP_ADD] = {0, -1, 3, 1},    [SKEEP_OP_MUL] = {0, -1, 3, 1},
-    [SKEEP_OP_SOFTMAX] = {0, -1, 2, 1},      [SKEEP_OP_SOFTCAP] = {0, -1, 2, 1},
+    [SKEEP_OP_QUANTIZE_ROWS] = {2, 0, 0, 0, 0, 1},
+    [SKEEP_OP_CONVERT] = {2, SKEEP_OP_DECODE, 1, 0, 0, -1},
+    [SKEEP_OP_MATMUL_T] = {3, 0, 0, 1, 1, 0},
+    [SKEEP_OP_EMBED] = {3, SKEEP_OP_DECODE, 1, 0, 0, -1},
+    [SKEEP_OP_NORM] = {6, 0, 0, 1, 0, -1},
+    [SKEEP_OP_ROPE] = {4, 0, 0, 1, 0, -1},
+    [SKEEP_OP_KV_STORE] = {6, 0, 0, 1, 4, -1},
+    [SKEEP_OP_ATTEND] = {6, 0, 0, 1, 1, -1},
+    [SKEEP_OP_GLU] = {3, 0, 0, 1, 0, -1},
+    [SKEEP_OP_ADD] = {3, 0, 0, 1, 0, -1},
+    [SKEEP_OP_MUL] = {3, 0, 0, 1, 0, -1},
+    [SKEEP_OP_SOFTMAX] = {2, 0, 0, 1, 0, -1},
+    [SKEEP_OP_SOFTCAP] = {2, 0, 0, 1, 0, -1},
 };
 
 /* Whether the elements (or cells) of the last axis follow each other as the order says. */
@@ -176,9 +185,10 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
     if (s->rows && !has_rows(&v->layout)) return skeep_fail(SKEEP_ERR_LAYOUT, used[i], (uint64_t)(int64_t)(v->layout.rank - 1));
   }
   const skeep_view *key = operands[s->key];
-  const uint32_t other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
-  *row = skeep_kernel_find(op, key->encoding, other, key->layout.order);
-  return *row ? skeep_ok() : refuse(op, key, s->key, other, s->other);
+  const uint32_t by = s->as ? s->as : op, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
+  const skeep_order order = s->any_order ? (skeep_order){0, 0, 0, 0} : key->layout.order;
+  *row = skeep_kernel_find(by, key->encoding, other, order);
+  return *row ? skeep_ok() : refuse(by, key, s->key, other, s->other);
 }
 
 skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row) {

@@ -53,7 +53,8 @@ typedef struct skeep_status {
 #define SKEEP_OK 0
 #define SKEEP_ERR_CLOSED 1    /* the storage or mark behind a view or handle was closed; detail: storage id */
 #define SKEEP_ERR_BUSY 2      /* pins are held by somebody else; detail: how many */
-#define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: field */
+#define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: with an \
+                                 operand the byte offset of the field in skeep_view, else the position of the parameter */
 #define SKEEP_ERR_BOUNDS 4    /* the layout reaches outside the view's bytes; detail: bytes it would need */
 #define SKEEP_ERR_SHAPE 5     /* extents or rank do not fit the operation; detail: axis */
 #define SKEEP_ERR_FORMAT 6    /* dtype or encoding unknown, or not accepted here; detail: encoding */
@@ -352,16 +353,20 @@ typedef struct skeep_kernel_info {
 SKEEP_API size_t skeep_kernel_count(void);
 SKEEP_API skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info);
 /* The row that op would run on these operands (in the operation's order; absent ones NULL), or
- * ERR_NO_KERNEL / ERR_LAYOUT / ERR_FORMAT naming the operand that lacks something. Touches no payload. */
+ * ERR_NO_KERNEL / ERR_LAYOUT / ERR_FORMAT naming the operand that lacks something. CONVERT and EMBED answer with
+ * the DECODE row that does their work, PROJECT with the row of its first weight; operations without rows
+ * (PREPACK) are ERR_ARGUMENT. Touches no payload. */
 SKEEP_API skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row);
-/* The instruction set in force, after SKEEP_ISA (read once, at the first call). */
+/* The instruction set in force. SKEEP_ISA=portable|avx2|avx512|neon (read once, at the first call) limits it; what
+ * the machine lacks falls back to the best below it, and any other word is as if unset: compare the answer. */
 SKEEP_API uint32_t skeep_isa(void);
 SKEEP_API const char *skeep_isa_name(uint32_t isa);
 SKEEP_API const char *skeep_op_name(uint32_t op);
 
 /* ---- reference --------------------------------------------------------------------------------- */
 
-/* The decoded logical value at index[rank], in any format and layout; integers and floats alike. */
+/* The decoded logical value at index[rank], in any format and layout; integers and floats alike. An index outside of
+ * its extent is ERR_INDEX, detail: the axis. */
 SKEEP_API skeep_status skeep_get(const skeep_view *view, const int64_t *index, double *value);
 /* As skeep_get for integer formats, exact for all of int64; ERR_FORMAT for others. */
 SKEEP_API skeep_status skeep_get_i64(const skeep_view *view, const int64_t *index, int64_t *value);
