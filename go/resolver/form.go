@@ -95,7 +95,7 @@ func Form(w Weight, p Profile, kernels []tensor.KernelInfo) (WeightForm, error) 
 	for _, need := range []struct {
 		use Use
 		op  string
-	}{{Multiplied, "matmul_t"}, {Gathered, "embed"}} {
+	}{{Multiplied, "matmul_t"}, {Gathered, "decode"}} {
 		if w.Use&need.use == 0 {
 			continue
 		}

@@ -37,7 +37,7 @@ var rows = []tensor.KernelInfo{
 	{Op: "matmul_t", Encoding: tensor.Q4_0, ISA: "avx2", Runnable: true},
 	{Op: "matmul_t", Encoding: tensor.EncF16, ISA: "avx2", Runnable: true},
 	{Op: "matmul_t", Encoding: tensor.EncF32, ISA: "portable", Runnable: true},
-	{Op: "embed", AnyEncoding: true, ISA: "portable", Runnable: true},
+	{Op: "decode", AnyEncoding: true, ISA: "portable", Runnable: true},
 }
 
 var small = header{

@@ -49,6 +49,6 @@ prints each choice with its reason before a byte of payload is read, and compute
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(inspectCommand())
+	root.AddCommand(inspectCommand(), kernelsCommand())
 	return root
 }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/spf13/cobra"
+)
+
+type kernelRow struct {
+	Op         string `json:"op"`
+	Encoding   string `json:"encoding"`
+	Activation string `json:"activation,omitempty"`
+	Order      string `json:"order"`
+	ISA        string `json:"isa"`
+	Name       string `json:"name"`
+	Selected   bool   `json:"selected"`
+	Reason     string `json:"reason"`
+}
+
+func kernelsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "kernels",
+		Short:   "The kernel table: what runs here, and why the others do not",
+		Long:    "kernels lists every kernel of the core, best first within one selection. SKEEP_ISA=portable|avx2|avx512|neon limits what may run.",
+		Example: "  skeep kernels\n  SKEEP_ISA=portable skeep kernels -o json",
+		Args:    cobra.NoArgs,
+	}
+	format := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		rows := kernelRows(core.Kernels(), core.ISA())
+		t := table{columns: []string{"op", "encoding", "activation", "order", "isa", "selected", "reason"}}
+		for _, r := range rows {
+			selected := "-"
+			if r.Selected {
+				selected = "yes"
+			}
+			t.add(r.Op, r.Encoding, r.Activation, r.Order, r.ISA, selected, r.Reason)
+		}
+		return write(c.OutOrStdout(), *format, t, map[string]any{"isa": core.ISA(), "kernels": rows})
+	}
+	return c
+}
+
+// kernelRows says of each row whether a selection would take it on this machine.
+func kernelRows(kernels []tensor.KernelInfo, isa string) []kernelRow {
+	type selection struct {
+		op                   string
+		encoding, activation string
+		order                tensor.Order
+	}
+	taken := map[selection]string{}
+	rows := []kernelRow{}
+	for _, k := range kernels {
+		r := kernelRow{Op: k.Op, Encoding: k.Encoding.String(), Order: k.Order.String(), ISA: k.ISA, Name: k.Name}
+		if k.AnyEncoding {
+			r.Encoding = "any"
+		}
+		if k.Op == "matmul_t" {
+			r.Activation = k.Activation.String()
+		}
+		key := selection{k.Op, r.Encoding, r.Activation, k.Order}
+		switch better, found := taken[key]; {
+		case !k.Runnable:
+			r.Reason = fmt.Sprintf("needs %s; %s is in force", k.ISA, isa)
+		case found:
+			r.Reason = better + " is better"
+		default:
+			taken[key] = k.ISA
+			r.Selected, r.Reason = true, "the best that runs here"
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,537 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// Options make an eager context.
+type Options struct {
+	Pool *skeep.Pool // runs the ops; the caller closes it after the context. Required.
+	// SlabBytes is the size of the forward slab that holds a step's results. Results that do not fit get
+	// memory of their own, counted by Overflow.
+	SlabBytes int64
+	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
+	// the weight has an integer kernel.
+	Exact bool
+	Trace *trace.Recorder // may be nil
+}
+
+// Eager is the Context that computes at once, by the C core. One step at a time:
+//
+//	Begin, ops, End
+//
+// Results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
+type Eager struct {
+	pool  *skeep.Pool
+	step  *core.Step
+	slab  *skeep.ForwardScope
+	trace *trace.Recorder
+	exact bool
+
+	layer     int
+	err       error
+	running   bool
+	results   uint32 // numbers of results and inputs given out in this step
+	inputs    uint32
+	quantized struct { // the activation quantized last: products of one input follow each other
+		of   uint32
+		view View
+	}
+}
+
+var _ Context = (*Eager)(nil)
+
+// Error says which op of which layer failed, and on what. Err names the tensor and storage.
+type Error struct {
+	Op    string
+	Layer int // -1 outside of layers
+	Err   error
+}
+
+func (e *Error) Error() string {
+	if e.Layer < 0 {
+		return fmt.Sprintf("exec: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("exec: layer %d: %s: %v", e.Layer, e.Op, e.Err)
+}
+
+// Unwrap returns what went wrong, so that errors.Is finds skeep.ErrClosed and the like.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NewEager makes an eager context. Close it.
+func NewEager(o Options) (*Eager, error) {
+	if o.Pool == nil {
+		return nil, &Error{Op: "new", Layer: -1, Err: fmt.Errorf("%w: no pool", skeep.ErrArgument)}
+	}
+	slab, err := skeep.NewForwardScope("slab", max(o.SlabBytes, 4096), skeep.WithTrace(o.Trace))
+	if err != nil {
+		return nil, &Error{Op: "new", Layer: -1, Err: err}
+	}
+	step, st := core.NewStep(0)
+	if st.Code != core.OK {
+		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(st, slab.Close())}
+	}
+	return &Eager{pool: o.Pool, step: step, slab: slab, trace: o.Trace, exact: o.Exact, layer: -1}, nil
+}
+
+// Begin starts a step: the results of the one before end.
+func (e *Eager) Begin() error {
+	if e.running {
+		if err := e.End(); err != nil {
+			return err
+		}
+	}
+	e.err, e.layer, e.results, e.inputs = nil, -1, 0, 0
+	e.quantized.view = View{}
+	if err := e.slab.Reset(nil); err != nil {
+		return &Error{Op: "begin", Layer: -1, Err: err}
+	}
+	if st := e.step.Begin(); st.Code != core.OK {
+		return &Error{Op: "begin", Layer: -1, Err: st}
+	}
+	e.running = true
+	return nil
+}
+
+// End ends a step and returns its first error; also a file that changed under its mapping while the
+// step ran is one, and the step's results are then worthless.
+func (e *Eager) End() error {
+	if !e.running {
+		return e.err
+	}
+	e.running = false
+	if st := e.step.End(); st.Code != core.OK && e.err == nil {
+		e.err = &Error{Op: "end", Layer: -1, Err: st}
+	}
+	return e.err
+}
+
+// Close ends a running step and frees the slab.
+func (e *Eager) Close() error {
+	if e.running {
+		_ = e.End() // the step's error belongs to whoever ran it
+	}
+	e.step.Destroy()
+	return e.slab.Close()
+}
+
+// Err is the first error of the step, or nil.
+func (e *Eager) Err() error { return e.err }
+
+// Layer names the layer of the ops that follow.
+func (e *Eager) Layer(i int) { e.layer = i }
+
+// Slab is the memory of the step's results, for its size, peak and overflow.
+func (e *Eager) Slab() *skeep.ForwardScope { return e.slab }
+
+func (e *Eager) fail(op string, err error) {
+	if e.err == nil && err != nil {
+		e.err = &Error{Op: op, Layer: e.layer, Err: err}
+	}
+}
+
+// alloc makes the result of an op.
+func (e *Eager) alloc(op string, f tensor.Format, shape tensor.Shape) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := e.slab.Alloc(op, f, shape)
+	if err != nil {
+		e.fail(op, err)
+		return View{}
+	}
+	e.results++
+	return v.WithValue(skeep.ValueResult | e.results)
+}
+
+var f32 = tensor.Dense(tensor.F32)
+
+// start is the time an op begins at, when anybody wants to know.
+func (e *Eager) start() (t time.Time) {
+	if e.trace.Enabled() {
+		t = time.Now()
+	}
+	return t
+}
+
+// done looks at the status of an op; operands are in the order of the core's function.
+func (e *Eager) done(op string, start time.Time, st core.Status, operands ...*View) bool {
+	if st.Code != core.OK {
+		var err error = st
+		if i := int(st.Operand); i >= 0 && i < len(operands) && !operands[i].IsZero() {
+			err = operands[i].Wrap(op, st)
+		}
+		e.fail(op, err)
+		return false
+	}
+	if e.trace.Enabled() {
+		ev := trace.Event{Kind: trace.Op, Name: op, Layer: int32(e.layer), Start: start, Elapsed: time.Since(start)}
+		for _, v := range operands {
+			if v.Value()>>30 == skeep.ValueWeight>>30 && !v.IsZero() {
+				ev.Tensor = v.Name()
+				ev.Bytes += v.Bytes()
+			}
+		}
+		e.trace.Emit(ev)
+	}
+	for _, v := range operands {
+		runtime.KeepAlive(v.Storage())
+	}
+	return true
+}
+
+// desc is what the core takes for a view: nil when it is absent.
+func desc(v *View) *core.View {
+	if v.IsZero() {
+		return nil
+	}
+	return v.Desc()
+}
+
+// dim is the extent of an axis counted from the last, 1 when there is none.
+func dim(v *View, fromLast int) int64 {
+	s := v.Shape()
+	if i := int(s.Rank) - 1 - fromLast; i >= 0 {
+		return s.Dims[i]
+	}
+	return 1
+}
+
+// withLast is a shape with another last extent.
+func withLast(s tensor.Shape, n int64) tensor.Shape {
+	if s.Rank > 0 {
+		s.Dims[s.Rank-1] = n
+	}
+	return s
+}
+
+// Input returns v under an input's number.
+func (e *Eager) Input(_ string, v View) View {
+	e.inputs++
+	return v.WithValue(skeep.ValueInput | e.inputs)
+}
+
+// Embed implements Context.
+func (e *Eager) Embed(table, ids View, scale float32) View {
+	const op = "embed"
+	y := e.alloc(op, f32, tensor.ShapeOf(dim(&ids, 0), dim(&table, 0)))
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	if !e.done(op, start, core.Embed(e.pool, e.step, desc(&table), desc(&ids), scale, desc(&y)), &table, &ids, &y) {
+		return View{}
+	}
+	return y
+}
+
+// Norm implements Context.
+func (e *Eager) Norm(x, before, w, after View, eps float32) (sum, y View) {
+	const op = "norm"
+	if e.err != nil {
+		return View{}, View{}
+	}
+	sum = x
+	var sumOut View
+	if !before.IsZero() {
+		sumOut = e.alloc(op, f32, x.Shape())
+		sum = sumOut
+	}
+	y = e.alloc(op, f32, x.Shape())
+	if e.err != nil {
+		return View{}, View{}
+	}
+	start := e.start()
+	st := core.Norm(e.pool, e.step, desc(&x), desc(&before), desc(&w), desc(&after), eps, desc(&sumOut), desc(&y))
+	if !e.done(op, start, st, &x, &before, &w, &after, &sumOut, &y) {
+		return View{}, View{}
+	}
+	return sum, y
+}
+
+// Project implements Context.
+func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
+	const op = "project"
+	// Products on the integer form of x, then those on x itself: two groups at most.
+	for _, integer := range [2]bool{true, false} {
+		var ws, bs, ys [3]View
+		var at [3]int
+		n := 0
+		for i := range w {
+			if e.err != nil {
+				return [3]View{}
+			}
+			if w[i].IsZero() || e.integer(&x, &w[i]) != integer {
+				continue
+			}
+			ws[n], bs[n], at[n] = w[i], bias[i], i
+			if !integer {
+				ws[n] = e.multipliable(op, x, w[i])
+			}
+			ys[n] = e.alloc(op, f32, withLast(x.Shape(), dim(&w[i], 1)))
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+		input := x
+		if integer {
+			input = e.quantize(x)
+		}
+		if e.err != nil {
+			return [3]View{}
+		}
+		start := e.start()
+		var wd, bd, yd [3]*core.View
+		for i := range n {
+			wd[i], bd[i], yd[i] = desc(&ws[i]), desc(&bs[i]), desc(&ys[i])
+		}
+		st := core.Project(e.pool, e.step, desc(&input), n, &wd, &bd, &yd)
+		// Operand numbers of the core count only the n that are there.
+		if i := int(st.Operand); st.Code != core.OK && i > 0 {
+			st.Operand = int32((i-1)/n*3 + (i-1)%n + 1)
+		}
+		if !e.done(op, start, st, &input, &ws[0], &ws[1], &ws[2], &bs[0], &bs[1], &bs[2], &ys[0], &ys[1], &ys[2]) {
+			return [3]View{}
+		}
+		for i := range n {
+			y[at[i]] = ys[i]
+		}
+	}
+	return y
+}
+
+// MatMulT implements Context.
+func (e *Eager) MatMulT(x, w View) View { return e.Project(x, [3]View{w}, [3]View{})[0] }
+
+// integer reports whether a product of x and w runs on the integer form of x: the kernel table decides.
+func (e *Eager) integer(x, w *View) bool {
+	if e.exact || w.Layout().Block == 1 {
+		return false
+	}
+	l, err := tensor.LayoutOf(a8, x.Shape(), tensor.Order{})
+	if err != nil {
+		return false
+	}
+	probe := *x.Desc()
+	probe.Format, probe.Layout = a8, l
+	_, st := core.Select(core.OpMatMulT, []*core.View{&probe, w.Desc()})
+	return st.Code == core.OK
+}
+
+var a8 = tensor.FormatOf(tensor.A8)
+
+// quantize makes the integer form of x, once for all products of it that follow each other.
+func (e *Eager) quantize(x View) View {
+	const op = "quantize_rows"
+	if q := &e.quantized; !q.view.IsZero() && q.of == x.Value() {
+		return q.view
+	}
+	x = e.gather(op, x)
+	y := e.alloc(op, a8, x.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	if !e.done(op, start, core.QuantizeRows(e.pool, e.step, desc(&x), desc(&y)), &x, &y) {
+		return View{}
+	}
+	if e.trace.Enabled() {
+		e.trace.Emit(trace.Event{Kind: trace.Quantize, Name: op, Layer: int32(e.layer), Bytes: y.Bytes(), Start: start, Elapsed: time.Since(start)})
+	}
+	e.quantized.of, e.quantized.view = x.Value(), y
+	return y
+}
+
+// multipliable is w in a form that a product with the F32 x takes: w itself, or a decoded copy, which the
+// trace shows.
+func (e *Eager) multipliable(op string, x, w View) View {
+	if e.err != nil {
+		return View{}
+	}
+	if _, st := core.Select(core.OpMatMulT, []*core.View{x.Desc(), w.Desc()}); st.Code == core.OK || st.Operand == 0 {
+		return w
+	}
+	return e.copy(op, w)
+}
+
+// gather is x with its last axis free of gaps: x itself, or a copy, which the trace shows.
+func (e *Eager) gather(op string, x View) View {
+	l := x.Layout()
+	if e.err != nil || l.Rank == 0 || l.Stride[l.Rank-1] == 1 || l.Shape[l.Rank-1] == 1 {
+		return x
+	}
+	return e.copy(op, x)
+}
+
+func (e *Eager) copy(op string, v View) View {
+	c := skeep.Copier{Pool: e.pool, Step: e.step, Trace: e.trace, Layer: int32(e.layer)}
+	y, err := c.Materialize(v.Name(), v, f32, e.slab)
+	if err != nil {
+		e.fail(op, err)
+		return View{}
+	}
+	return y.WithValue(v.Value())
+}
+
+// Rope implements Context.
+func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
+	const op = "rope"
+	y := e.alloc(op, f32, x.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	st := core.Rope(e.pool, e.step, desc(&x), desc(&positions), desc(&factors), core.RopeParams(p), desc(&y))
+	if !e.done(op, start, st, &x, &positions, &factors, &y) {
+		return View{}
+	}
+	return y
+}
+
+// KVStore implements Context.
+func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View) {
+	const op = "kv_store"
+	if e.err != nil {
+		return View{}, View{}
+	}
+	start := e.start()
+	st := core.KVStore(e.pool, e.step, desc(&k), desc(&v), desc(&positions), desc(&sequences), desc(&kCache), desc(&vCache))
+	if !e.done(op, start, st, &k, &v, &positions, &sequences, &kCache, &vCache) {
+		return View{}, View{}
+	}
+	e.results += 2
+	return kCache.WithValue(skeep.ValueCache | (e.results - 1)), vCache.WithValue(skeep.ValueCache | e.results)
+}
+
+// Attend implements Context.
+func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View {
+	const op = "attend"
+	y := e.alloc(op, f32, q.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	st := core.Attend(e.pool, e.step, desc(&q), desc(&kAll), desc(&vAll), desc(&positions), desc(&sequences), core.AttendParams(p), desc(&y))
+	if !e.done(op, start, st, &q, &kAll, &vAll, &positions, &sequences, &y) {
+		return View{}
+	}
+	return y
+}
+
+// binary is an op of two tensors with a's shape.
+func (e *Eager) binary(op string, a, b View, run func(*skeep.Pool, *core.Step, *core.View, *core.View, *core.View) core.Status) View {
+	y := e.alloc(op, f32, a.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	if !e.done(op, start, run(e.pool, e.step, desc(&a), desc(&b), desc(&y)), &a, &b, &y) {
+		return View{}
+	}
+	return y
+}
+
+// GLU implements Context.
+func (e *Eager) GLU(gate, up View, form GLUForm) View {
+	const op = "glu"
+	y := e.alloc(op, f32, gate.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	if !e.done(op, start, core.GLU(e.pool, e.step, desc(&gate), desc(&up), uint32(form), desc(&y)), &gate, &up, &y) {
+		return View{}
+	}
+	return y
+}
+
+// Add implements Context.
+func (e *Eager) Add(a, b View) View { return e.binary("add", a, b, core.Add) }
+
+// Mul implements Context.
+func (e *Eager) Mul(a, b View) View { return e.binary("mul", a, b, core.Mul) }
+
+// Softmax implements Context.
+func (e *Eager) Softmax(x View, scale float32) View {
+	const op = "softmax"
+	y := e.alloc(op, f32, x.Shape())
+	if e.err != nil {
+		return View{}
+	}
+	start := e.start()
+	if !e.done(op, start, core.Softmax(e.pool, e.step, desc(&x), scale, desc(&y)), &x, &y) {
+		return View{}
+	}
+	return y
+}
+
+// Logits implements Context.
+func (e *Eager) Logits(x, w View, softcap float32) View {
+	const op = "logits"
+	y := e.Project(x, [3]View{w}, [3]View{})[0]
+	if e.err != nil || softcap <= 0 {
+		return y
+	}
+	start := e.start()
+	if !e.done(op, start, core.Softcap(e.pool, e.step, desc(&y), softcap, desc(&y)), &y) {
+		return View{}
+	}
+	return y
+}
+
+// relaid takes the result of view arithmetic.
+func (e *Eager) relaid(op string, v View, err error) View {
+	if err != nil {
+		e.fail(op, err)
+	}
+	if e.err != nil {
+		return View{}
+	}
+	e.results++
+	return v.WithValue(skeep.ValueResult | e.results)
+}
+
+// Split implements Context.
+func (e *Eager) Split(x View, axis int, a int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Split(axis, int64(a))
+	return e.relaid("split", v, err)
+}
+
+// Merge implements Context.
+func (e *Eager) Merge(x View, axis int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Merge(axis)
+	return e.relaid("merge", v, err)
+}
+
+// Narrow implements Context.
+func (e *Eager) Narrow(x View, axis int, start, length int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Narrow(axis, int64(start), int64(length))
+	return e.relaid("narrow", v, err)
+}
+
+// Transpose implements Context.
+func (e *Eager) Transpose(x View, a, b int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Transpose(a, b)
+	return e.relaid("transpose", v, err)
+}

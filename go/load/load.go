@@ -1,0 +1,233 @@
+// Package load obeys a resolution: it maps each file once, lets tensors alias the mapping, copies and
+// decodes only what the resolution says, and places it where the resolution says. What cannot be done
+// as decided is an error; nothing is decided here.
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// Source is a model's bytes: an open file (or split set), or a file that lies in memory.
+type Source struct {
+	File   *gguf.File
+	Memory []byte // all of the file when it lies in memory, else nil; borrowed until the scope closes
+}
+
+// Open opens the file at path as a source. The caller closes File, after the load or at any later time.
+func Open(path string, opts ...gguf.Option) (Source, error) {
+	f, err := gguf.Open(path, opts...)
+	return Source{File: f}, err
+}
+
+// Bytes reads the header of a GGUF file in memory, which stays in place and unchanged while a scope that
+// loaded it is open.
+func Bytes(name string, b []byte) (Source, error) {
+	f, err := gguf.Read(bytes.NewReader(b), int64(len(b)), gguf.WithName(name))
+	return Source{File: f, Memory: b}, err
+}
+
+// Platform says what the source's bytes allow, for resolver.Place.
+func (s Source) Platform() resolver.Platform {
+	switch {
+	case s.File.ByteOrder().String() != "LittleEndian":
+		return resolver.Platform{CannotWhy: "the file is big-endian"}
+	case s.Memory != nil:
+		return resolver.Platform{InMemory: true}
+	}
+	for _, p := range s.File.Parts() {
+		if p.OSFile() == nil {
+			return resolver.Platform{CannotWhy: "it is not a file of the operating system"}
+		}
+	}
+	return resolver.Platform{CanMap: true}
+}
+
+// Options adjust a load.
+type Options struct {
+	Pool  *skeep.Pool     // for decoding and relayout; required when the resolution asks for either
+	Trace *trace.Recorder // may be nil
+	// Mapped is called with each part's mapping before tensors alias it: the place for advice and locking.
+	// An error ends the load.
+	Mapped func(*skeep.Storage) error
+}
+
+// Weights is the loaded tensors of a model. It is safe for concurrent use once Load returned.
+type Weights struct {
+	views map[string]skeep.View
+	maps  []*skeep.Storage
+}
+
+// View is a loaded tensor; ok is false when the resolution skipped it or there is none.
+func (w *Weights) View(name string) (v skeep.View, ok bool) {
+	v, ok = w.views[name]
+	return v, ok
+}
+
+// Mappings lists the mapped parts of the file that weights alias.
+func (w *Weights) Mappings() []*skeep.Storage { return w.maps }
+
+// loader is one load.
+type loader struct {
+	Source
+	Options
+	into  *skeep.ModelScope
+	parts map[int]*skeep.Storage // by part: the mapping, or the borrowed memory
+	out   *Weights
+}
+
+// Load brings every tensor of the resolution into its form and place. All storages belong to the scope,
+// also those of a load that failed: close it then. A cancelled ctx ends the load between two tensors.
+// Errors name the tensor.
+func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (*Weights, error) {
+	l := &loader{s, o, into, map[int]*skeep.Storage{}, &Weights{views: map[string]skeep.View{}}}
+	for i, t := range s.File.Tensors() {
+		if err := context.Cause(ctx); err != nil {
+			return nil, fmt.Errorf("load: %w", err)
+		}
+		d, known := r.Decision(t.Name)
+		if !known {
+			return nil, fmt.Errorf("load: tensor %q: the resolution says nothing of it", t.Name)
+		}
+		if d.Form.Action == resolver.Skip {
+			continue
+		}
+		start := time.Now()
+		v, err := l.tensor(t, d)
+		if err != nil {
+			return nil, fmt.Errorf("load: tensor %q: %w", t.Name, err)
+		}
+		if got := v.Domain(); got != d.Spec.Domain {
+			return nil, fmt.Errorf("load: tensor %q: it lies in %s, and %s was decided", t.Name, got, d.Spec.Domain)
+		}
+		l.out.views[t.Name] = v.WithValue(skeep.ValueWeight | uint32(i))
+		o.Trace.Emit(trace.Event{Kind: trace.Load, Name: "weight", Tensor: t.Name, Layer: -1, Bytes: v.Bytes(), Detail: d.Reason, Start: start, Elapsed: time.Since(start)})
+	}
+	return l.out, nil
+}
+
+// tensor brings one tensor into its form and place.
+func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, error) {
+	asStored := d.Form.Action == resolver.Keep && d.Form.Order == tensor.Order{}
+	if asStored && (d.Spec.Domain == tensor.Mapped || l.inPlace(d)) {
+		return l.stored(t)
+	}
+	if asStored {
+		return l.read(t, d.Spec, l.into)
+	}
+	from, err := l.source(t)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	c := skeep.Copier{Pool: l.Pool, Trace: l.Trace, Layer: -1}
+	to := l.into.Placing(d.Spec)
+	var v skeep.View
+	if d.Form.Action == resolver.Dequantize {
+		v, err = c.Materialize(t.Name, from.view, tensor.FormatOf(d.Form.Encoding), to)
+	} else {
+		v, err = c.Prepack(t.Name, from.view, d.Form.Order, to)
+	}
+	return v, errors.Join(err, from.close())
+}
+
+// inPlace reports whether a decision is to read the source's memory where it lies.
+func (l *loader) inPlace(d resolver.Decision) bool {
+	return l.Memory != nil && d.Spec.Domain == tensor.Heap && d.Spec.Alignment == 1
+}
+
+// temporary is a view that serves one conversion.
+type temporary struct {
+	view  skeep.View
+	scope *skeep.ModelScope // nil when the view is of the source itself
+}
+
+func (t temporary) close() error {
+	if t.scope == nil {
+		return nil
+	}
+	return t.scope.Close()
+}
+
+// source is the stored form of a tensor for a conversion: the file's bytes where they can be read in
+// place, else a copy that ends with the conversion.
+func (l *loader) source(t arch.TensorInfo) (temporary, error) {
+	if p := l.Platform(); p.CanMap || p.InMemory {
+		v, err := l.stored(t)
+		return temporary{view: v}, err
+	}
+	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace))
+	v, err := l.read(t, tensor.AllocationSpec{Domain: tensor.OffHeap, Alignment: 64}, scope)
+	if err != nil {
+		return temporary{}, errors.Join(err, scope.Close())
+	}
+	return temporary{v, scope}, nil
+}
+
+// stored is a tensor's bytes where the source has them: an alias of the part's mapping or memory.
+func (l *loader) stored(t arch.TensorInfo) (skeep.View, error) {
+	at, err := l.File.Extent(t.Name)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	part := l.parts[at.Part]
+	if part == nil {
+		if part, err = l.part(at.Part); err != nil {
+			return skeep.View{}, err
+		}
+		l.parts[at.Part] = part
+	}
+	alias, err := part.Alias(t.Name, at.Offset, at.Bytes)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	return alias.View(t.Name, 0, tensor.FormatOf(t.Encoding), t.Shape)
+}
+
+// part maps or borrows the whole of one part, so that offsets are the file's own.
+func (l *loader) part(i int) (*skeep.Storage, error) {
+	p := l.File.Parts()[i]
+	name := p.Path
+	if name == "" {
+		name = l.File.Name()
+	}
+	options := []skeep.Option{skeep.In(l.into), skeep.WithTrace(l.Trace)}
+	if l.Memory != nil {
+		return skeep.Borrow(name, l.Memory, append(options, skeep.ReadOnly())...)
+	}
+	s, err := skeep.Map(name, p.OSFile(), 0, p.Size, options...)
+	if err != nil {
+		return nil, err
+	}
+	l.out.maps = append(l.out.maps, s)
+	if l.Mapped != nil {
+		return s, l.Mapped(s)
+	}
+	return s, nil
+}
+
+// read copies a tensor's bytes from the source into a storage of its own, placed by spec.
+func (l *loader) read(t arch.TensorInfo, spec tensor.AllocationSpec, into *skeep.ModelScope) (skeep.View, error) {
+	payload, err := l.File.Payload(t.Name)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	s, err := skeep.Allocate(t.Name, payload.Size(), skeep.WithSpec(spec), skeep.In(into), skeep.WithTrace(l.Trace))
+	if err != nil {
+		return skeep.View{}, err
+	}
+	if _, err := io.Copy(io.NewOffsetWriter(s, 0), io.NewSectionReader(payload, 0, payload.Size())); err != nil {
+		return skeep.View{}, err
+	}
+	return s.View(t.Name, 0, tensor.FormatOf(t.Encoding), t.Shape)
+}
