@@ -1,0 +1,113 @@
+package skeep
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// Pool is the worker threads of the C core and their scratch. Goroutines may share one.
+type Pool = core.Pool
+
+// NewPool starts so many threads, the caller counted; 0 is one per processor that it may run on. Close
+// ends them.
+func NewPool(threads int) (*Pool, error) {
+	p, st := core.NewPool(threads, 0)
+	if st.Code != core.OK {
+		return nil, &Error{Op: "start", Storage: "pool", Err: sentinels[st.Code], Detail: st.String()}
+	}
+	return p, nil
+}
+
+// Copier makes copies: the only place where bytes move from one form to another. Every copy streams
+// through the pool's bounded scratch, lands in a scope that owns the result, and emits a trace event
+// with its byte count. It is a plain value.
+type Copier struct {
+	Pool  *Pool
+	Step  *core.Step      // the caller's running step, or nil
+	Trace *trace.Recorder // may be nil
+	Layer int32           // for the trace; -1 outside of layers
+}
+
+// Materialize copies v, in any layout, into a gap-free row-major tensor of format f in scope into: decoded
+// or converted between dense formats, or the same blocks when f is v's format. Packing anew into another
+// format is package quant's. name names the result.
+func Materialize(p *Pool, name string, v View, f tensor.Format, into Scope) (View, error) {
+	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.Materialize(name, v, f, into)
+}
+
+// Prepack copies the blocks of v in another order into scope into.
+func Prepack(p *Pool, name string, v View, o tensor.Order, into Scope) (View, error) {
+	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.Prepack(name, v, o, into)
+}
+
+// Retain copies v, in its own format, into a scope that outlives v's: the only way out of a ForwardScope.
+func Retain(p *Pool, name string, v View, into Scope) (View, error) {
+	return Materialize(p, name, v, v.desc.Format, into)
+}
+
+// Materialize is the function of that name, within a step.
+func (c Copier) Materialize(name string, v View, f tensor.Format, into Scope) (View, error) {
+	const op = "materialize"
+	if v.storage == nil {
+		return View{}, v.absent(op)
+	}
+	packed := v.desc.Layout.Block > 1 && f == v.desc.Format
+	if e, _ := f.Block(); e > 1 && !packed {
+		return View{}, v.fail(op, ErrFormat, "from "+v.desc.Format.String()+" to "+f.String())
+	}
+	l, err := tensor.LayoutOf(f, v.Shape(), tensor.Order{})
+	if err != nil {
+		return View{}, v.fail(op, err, "")
+	}
+	return c.run(op, trace.Materialize, name, v, f, l, into)
+}
+
+// Prepack is the function of that name, within a step.
+func (c Copier) Prepack(name string, v View, o tensor.Order, into Scope) (View, error) {
+	const op = "prepack"
+	if v.storage == nil {
+		return View{}, v.absent(op)
+	}
+	l, err := tensor.LayoutOf(v.desc.Format, v.Shape(), o)
+	if err != nil {
+		return View{}, v.fail(op, err, "")
+	}
+	return c.run(op, trace.Prepack, name, v, v.desc.Format, l, into)
+}
+
+// run fills a new tensor: blocks move as they are, anything else is converted.
+func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Format, l tensor.Layout, into Scope) (View, error) {
+	y, err := into.AllocLayout(name, f, l)
+	if err != nil {
+		return View{}, err
+	}
+	e := trace.Event{Kind: kind, Name: op, Tensor: name, Layer: c.Layer, Bytes: int64(y.desc.Bytes)}
+	if c.Trace.Enabled() {
+		e.Start = time.Now()
+		e.Detail = v.desc.Format.String() + " " + v.desc.Layout.Order.String() + " -> " + f.String() + " " + l.Order.String()
+	}
+	var st core.Status
+	if y.desc.Layout.Block > 1 {
+		st = core.Prepack(c.Pool, c.Step, &v.desc, &y.desc)
+	} else {
+		st = core.Convert(c.Pool, c.Step, &v.desc, &y.desc)
+	}
+	runtime.KeepAlive(v.storage)
+	runtime.KeepAlive(y.storage)
+	if st.Code != core.OK {
+		into.discard(y)
+		if st.Operand == 1 {
+			return View{}, y.Wrap(op, st)
+		}
+		return View{}, v.Wrap(op, st)
+	}
+	if c.Trace.Enabled() {
+		e.Elapsed = time.Since(e.Start)
+	}
+	c.Trace.Emit(e)
+	return y, nil
+}

@@ -1,0 +1,102 @@
+package skeep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+)
+
+// What can go wrong. Every error of this package that concerns a storage is an *Error that wraps one of
+// them (or a layout error of package tensor).
+var (
+	ErrClosed      = errors.New("it is closed")
+	ErrBusy        = errors.New("it is in use")
+	ErrArgument    = errors.New("bad argument")
+	ErrBounds      = errors.New("outside of its bytes")
+	ErrShape       = errors.New("the shape does not fit")
+	ErrFormat      = errors.New("the format is not accepted here")
+	ErrLayout      = errors.New("the layout is not accepted here")
+	ErrUnsupported = errors.New("there is no implementation")
+	ErrMemory      = errors.New("out of memory")
+	ErrIO          = errors.New("a system call failed")
+	ErrFault       = errors.New("a page of the mapped file could not be read")
+	ErrChanged     = errors.New("the mapped file has changed")
+	ErrOverlap     = errors.New("output and input overlap")
+	ErrIndex       = errors.New("an index is out of range")
+	ErrReadOnly    = errors.New("it is read-only")
+	ErrOverflow    = errors.New("it does not fit into the slab")
+)
+
+// Error says which operation failed on which storage and tensor.
+type Error struct {
+	Op      string // "get", "close", "materialize", …
+	Storage string // name of the owner of the bytes
+	Tensor  string // name of the tensor, or empty
+	Detail  string // numbers, or empty
+	Err     error  // one of the errors above, or a *tensor.LayoutError and the like
+	Created string // the stack that made the storage, with SKEEP_MEMORY_DEBUG=1
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "skeep: %s: storage %q", e.Op, e.Storage)
+	if e.Tensor != "" {
+		fmt.Fprintf(&b, ", tensor %q", e.Tensor)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", e.Detail)
+	}
+	if e.Created != "" {
+		b.WriteString("\nmade at\n" + e.Created)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, for errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }
+
+// memoryDebug is SKEEP_MEMORY_DEBUG.
+var memoryDebug = os.Getenv("SKEEP_MEMORY_DEBUG") == "1"
+
+// sentinels by code of the C core.
+var sentinels = map[int32]error{
+	core.ErrClosed:   ErrClosed,
+	core.ErrBusy:     ErrBusy,
+	core.ErrArgument: ErrArgument,
+	core.ErrBounds:   ErrBounds,
+	core.ErrShape:    ErrShape,
+	core.ErrFormat:   ErrFormat,
+	core.ErrLayout:   ErrLayout,
+	core.ErrNoKernel: ErrUnsupported,
+	core.ErrMemory:   ErrMemory,
+	core.ErrIO:       ErrIO,
+	core.ErrFault:    ErrFault,
+	core.ErrChanged:  ErrChanged,
+	core.ErrOverlap:  ErrOverlap,
+	core.ErrIndex:    ErrIndex,
+	core.ErrReadOnly: ErrReadOnly,
+}
+
+// stackText formats program counters for people, without this package's own frames on top.
+func stackText(pcs []uintptr) string {
+	var b strings.Builder
+	frames := runtime.CallersFrames(pcs)
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && (b.Len() > 0 || !ownFrame(f)) {
+			fmt.Fprintf(&b, "\t%s\n\t\t%s:%d\n", f.Function, f.File, f.Line)
+		}
+		if !more {
+			return b.String()
+		}
+	}
+}
+
+func ownFrame(f runtime.Frame) bool {
+	return strings.HasPrefix(f.Function, "github.com/skeep-project/skeep/go/skeep.") && !strings.HasSuffix(f.File, "_test.go")
+}

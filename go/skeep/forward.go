@@ -1,0 +1,302 @@
+package skeep
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// slabAlignment is where each tensor of a slab begins: a cache line, and the widest vector.
+const slabAlignment = 64
+
+// ForwardScope is the memory of one step after the other: a slab outside of the Go heap, sized once, from
+// which tensors are cut one behind the other. Reset ends all of them and begins anew; Mark and Release end
+// the latest. Materialize (or Retain) into another scope is the only way out. In steady state neither Go
+// memory nor slab bytes are taken.
+//
+// A tensor that does not fit gets a storage of its own that lives as long as it would have in the slab: the
+// step goes on, Overflow counts and names it. With OverflowFails it is an error instead.
+//
+// Tensors are not zeroed. A ForwardScope belongs to one goroutine at a time; its views do not.
+type ForwardScope struct {
+	storage *Storage
+	o       options
+	marks   []openMark // the first is the scope's own, renewed by Reset
+	next    int64      // where the next tensor begins
+	need    int64      // where it would if everything had fitted
+	peak    int64      // largest need
+	extra   []*Storage // storages of tensors that did not fit
+	over    Overflow
+	names   slabNames
+}
+
+// openMark is a level of a scope: what it was when the level began.
+type openMark struct {
+	handle core.Storage
+	next   int64
+	need   int64
+	extra  int
+}
+
+// Overflow counts what did not fit into a slab since the scope was made.
+type Overflow struct {
+	Count int64
+	Bytes int64
+	First string // name of the first such tensor
+}
+
+// OverflowFails makes a tensor that does not fit into a slab an error that wraps ErrOverflow.
+func OverflowFails() Option { return func(o *options) { o.strict = true } }
+
+// NewForwardScope makes a scope whose slab has that many bytes. The caller closes it.
+func NewForwardScope(name string, bytes int64, opts ...Option) (*ForwardScope, error) {
+	s := &ForwardScope{o: collect(opts)}
+	if s.o.spec == nil {
+		s.o.spec = &tensor.AllocationSpec{Domain: tensor.OffHeap, Alignment: slabAlignment, Reason: "slab of a step"}
+	}
+	spec := *s.o.spec
+	spec.Scope = tensor.Forward
+	spec.Alignment = max(spec.Alignment, slabAlignment)
+	o := s.o
+	o.model = nil
+	var err error
+	if s.storage, err = allocate(name, bytes, &o, spec); err != nil {
+		return nil, err
+	}
+	s.storage.names = &s.names
+	mark, st := core.MarkOpen(s.storage.r.handle)
+	if st.Code != core.OK {
+		return nil, errors.Join(s.storage.status("mark", st), s.storage.Close())
+	}
+	s.marks = append(s.marks, openMark{handle: mark})
+	return s, nil
+}
+
+// Kind is tensor.Forward.
+func (s *ForwardScope) Kind() tensor.ScopeKind { return tensor.Forward }
+
+// Storage is the slab.
+func (s *ForwardScope) Storage() *Storage { return s.storage }
+
+// Size is the bytes of the slab.
+func (s *ForwardScope) Size() int64 { return s.storage.bytes }
+
+// Used is the bytes of the slab that are taken now.
+func (s *ForwardScope) Used() int64 { return s.next }
+
+// Peak is the most bytes that were ever wanted at once: the size of a slab that holds everything.
+func (s *ForwardScope) Peak() int64 { return s.peak }
+
+// Overflow counts what did not fit.
+func (s *ForwardScope) Overflow() Overflow { return s.over }
+
+// Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept until the
+// reset after the next for errors.
+func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
+	l, err := tensor.LayoutOf(f, shape, tensor.Order{})
+	if err != nil {
+		return View{}, s.storage.errorOf("allocate", name, err, "")
+	}
+	bytes, err := l.Bytes(f)
+	if err != nil {
+		return View{}, s.storage.errorOf("allocate", name, err, "")
+	}
+	return s.cut(name, bytes, f, l)
+}
+
+// AllocLayout is Alloc for any layout.
+func (s *ForwardScope) AllocLayout(name string, f tensor.Format, l tensor.Layout) (View, error) {
+	if err := l.Check(f); err != nil {
+		return View{}, s.storage.errorOf("allocate", name, err, "")
+	}
+	bytes, err := l.Bytes(f)
+	if err != nil {
+		return View{}, s.storage.errorOf("allocate", name, err, "")
+	}
+	return s.cut(name, bytes, f, l)
+}
+
+func (s *ForwardScope) cut(name string, bytes int64, f tensor.Format, l tensor.Layout) (View, error) {
+	if err := s.storage.open("allocate", name); err != nil {
+		return View{}, err
+	}
+	at := s.next
+	if bytes > s.storage.bytes-at {
+		return s.overflow(name, bytes, f, l)
+	}
+	s.next = min(s.storage.bytes, at+padded(bytes))
+	s.need += padded(bytes)
+	s.peak = max(s.peak, s.need)
+	mark := s.marks[len(s.marks)-1].handle
+	s.names.add(mark, s.storage.address+uintptr(at), name)
+	return s.storage.viewAt(at, bytes, mark, f, l), nil
+}
+
+// padded is the distance to the next tensor.
+func padded(bytes int64) int64 { return (bytes + slabAlignment - 1) &^ (slabAlignment - 1) }
+
+// overflow makes a storage for a tensor that does not fit.
+func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l tensor.Layout) (View, error) {
+	if s.over.Count == 0 {
+		s.over.First = name
+	}
+	s.over.Count++
+	s.over.Bytes += bytes
+	s.o.trace.Emit(trace.Event{Kind: trace.Overflow, Name: s.storage.r.name, Tensor: name, Layer: -1, Bytes: bytes})
+	if s.o.strict {
+		return View{}, s.storage.errorOf("allocate", name, ErrOverflow,
+			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.storage.bytes-s.next, s.storage.bytes))
+	}
+	spec := *s.o.spec
+	spec.Scope, spec.Alignment, spec.Reason = tensor.Forward, slabAlignment, "overflow of "+s.storage.r.name
+	o := s.o
+	o.model = nil
+	extra, err := allocate(s.storage.r.name, bytes, &o, spec)
+	if err != nil {
+		return View{}, err
+	}
+	extra.tensor = name
+	s.need += padded(bytes)
+	s.peak = max(s.peak, s.need)
+	s.extra = append(s.extra, extra)
+	return extra.viewAt(0, bytes, extra.r.handle, f, l), nil
+}
+
+// discard rewinds to the beginning of v, which is the latest tensor.
+func (s *ForwardScope) discard(v View) {
+	s.need -= padded(int64(v.desc.Bytes))
+	if v.storage != s.storage {
+		last := len(s.extra) - 1
+		_ = s.extra[last].Close()
+		s.extra = s.extra[:last]
+		return
+	}
+	s.next = int64(v.desc.Data - s.storage.address)
+}
+
+func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
+
+// Reset ends all tensors of the scope, marks included, and makes the whole slab free again. It waits until
+// nobody else reads them. step is the caller's running step, whose own pins are not waited for, or nil.
+func (s *ForwardScope) Reset(step *core.Step) error {
+	outer := &s.marks[0]
+	if err := s.closeExtra(0); err != nil {
+		return err
+	}
+	if st := core.MarkRenew(&outer.handle, step); st.Code != core.OK {
+		return s.storage.status("reset", st)
+	}
+	if memoryDebug {
+		s.poison()
+	}
+	s.marks = s.marks[:1]
+	s.next, s.need = 0, 0
+	s.names.turn()
+	return nil
+}
+
+// poison makes what a late read would see NaN.
+func (s *ForwardScope) poison() {
+	memory := core.Memory(s.storage.address, int(s.next))
+	for i := range memory {
+		memory[i] = 0xff
+	}
+}
+
+// closeExtra closes overflow storages down to a level.
+func (s *ForwardScope) closeExtra(level int) error {
+	var errs []error
+	for i := len(s.extra) - 1; i >= level; i-- {
+		errs = append(errs, s.extra[i].Close())
+		s.extra[i] = nil
+	}
+	s.extra = s.extra[:level]
+	return errors.Join(errs...)
+}
+
+// Mark is a position in a ForwardScope to which Release goes back.
+type Mark struct {
+	scope *ForwardScope
+	depth int
+	cell  core.Storage
+}
+
+// Mark opens a level inside of the current one: tensors made from now on end with its release.
+func (s *ForwardScope) Mark() (Mark, error) {
+	handle, st := core.MarkOpen(s.storage.r.handle)
+	if st.Code != core.OK {
+		return Mark{}, s.storage.status("mark", st)
+	}
+	s.marks = append(s.marks, openMark{handle: handle, next: s.next, need: s.need, extra: len(s.extra)})
+	return Mark{s, len(s.marks) - 1, handle}, nil
+}
+
+// Release ends the tensors made since the mark, and the marks inside of it, and frees their bytes. It waits
+// until nobody else reads them; step as in Reset. A mark that has ended already is ErrClosed.
+func (m Mark) Release(step *core.Step) error {
+	s := m.scope
+	if s == nil {
+		return &Error{Op: "release", Err: ErrArgument, Detail: "no mark"}
+	}
+	if m.depth >= len(s.marks) || s.marks[m.depth].handle != m.cell {
+		return s.storage.errorOf("release", "", ErrClosed, "mark")
+	}
+	at := s.marks[m.depth]
+	if err := s.closeExtra(at.extra); err != nil {
+		return err
+	}
+	if st := core.MarkRelease(m.cell, step); st.Code != core.OK {
+		return s.storage.status("release", st)
+	}
+	s.marks = s.marks[:m.depth]
+	s.next, s.need = at.next, at.need
+	return nil
+}
+
+// Close ends the scope and frees the slab.
+func (s *ForwardScope) Close() error {
+	return errors.Join(s.closeExtra(0), s.storage.Close())
+}
+
+// slabNames remembers the names of a slab's tensors for two steps: an error about a stale view comes
+// after the reset. Views themselves have no room for a name.
+type slabNames struct {
+	mu    sync.Mutex
+	steps [2][]slabName
+}
+
+type slabName struct {
+	mark core.Storage
+	data uintptr
+	name string
+}
+
+func (n *slabNames) add(mark core.Storage, data uintptr, name string) {
+	n.mu.Lock()
+	n.steps[0] = append(n.steps[0], slabName{mark, data, name})
+	n.mu.Unlock()
+}
+
+// turn begins a step.
+func (n *slabNames) turn() {
+	n.mu.Lock()
+	n.steps[0], n.steps[1] = n.steps[1][:0], n.steps[0]
+	n.mu.Unlock()
+}
+
+func (n *slabNames) find(v *core.View) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, step := range n.steps {
+		for i := len(step) - 1; i >= 0; i-- {
+			if s := &step[i]; s.data == v.Data && s.mark.Cell == v.Cell && s.mark.Generation == v.Generation {
+				return s.name
+			}
+		}
+	}
+	return fmt.Sprintf("value %d", v.Value)
+}

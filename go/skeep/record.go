@@ -1,0 +1,201 @@
+package skeep
+
+import (
+	"log/slog"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// record is what stays known of an owner until its bytes are gone. It never refers to its Storage, so
+// that the collector can find the Storage unreachable, and it keeps reachable what the C core was given.
+type record struct {
+	handle   core.Storage
+	id       uint64
+	name     string
+	spec     tensor.AllocationSpec
+	bytes    int64
+	readonly bool
+	trace    *trace.Recorder
+	pinner   *runtime.Pinner // of Go memory; behind a pointer since a collected Pinner panics
+	memory   []byte          // the Go memory
+	closing  atomic.Bool     // somebody tries to close, and nobody else may
+	closed   atomic.Bool     // it is refused from now on
+	depth    int
+	pcs      [24]uintptr // stack that made it
+}
+
+func (r *record) stack() []uintptr { return r.pcs[:r.depth] }
+
+// records is every owner that has bytes.
+var records = struct {
+	sync.Mutex
+	live  map[*record]struct{}
+	stats Counters
+}{live: map[*record]struct{}{}}
+
+// profile counts storages for runtime/pprof; WriteProfile adds their bytes.
+var profile = pprof.NewProfile("skeep_storage")
+
+// Counters sums up the open storages of the process.
+type Counters struct {
+	Storages int64
+	Bytes    [tensor.Device + 1]int64 // by domain
+	Ambient  int64                    // bytes outside of the Go heap that garbage collection will free
+}
+
+// Stats returns the sums over all open storages (aliases have no bytes of their own). For a storage whose
+// Close was cancelled the bytes count until they are freed.
+func Stats() Counters {
+	records.Lock()
+	defer records.Unlock()
+	return records.stats
+}
+
+// count adds or removes r. Records locked.
+func (r *record) count(sign int64) {
+	s := &records.stats
+	s.Storages += sign
+	s.Bytes[r.spec.Domain] += sign * r.bytes
+	if r.collected() {
+		s.Ambient += sign * r.bytes
+	}
+}
+
+// collected reports whether garbage collection frees bytes that it does not see.
+func (r *record) collected() bool {
+	return r.spec.Scope == tensor.Ambient && r.spec.Domain == tensor.OffHeap
+}
+
+func (r *record) register() {
+	r.depth = runtime.Callers(3, r.pcs[:])
+	records.Lock()
+	records.live[r] = struct{}{}
+	r.count(1)
+	records.Unlock()
+	profile.Add(r, 2)
+}
+
+// finish forgets an owner whose bytes nobody can reach any more.
+func (r *record) finish() {
+	records.Lock()
+	delete(records.live, r)
+	r.count(-1)
+	records.Unlock()
+	profile.Remove(r)
+	if r.pinner != nil {
+		r.pinner.Unpin()
+		r.memory = nil
+	}
+	r.trace.Emit(trace.Event{Kind: trace.Close, Name: r.name, Layer: -1, Bytes: r.bytes})
+}
+
+// drain finishes a retired owner once the last pin is gone; done is closed then. There is no wake-up from
+// C: pins last for microseconds, a step at most.
+func (r *record) drain() (done chan struct{}) {
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait := 20 * time.Microsecond; ; wait = min(2*wait, 2*time.Millisecond) {
+			if _, st := core.Retire(r.handle); st.Code != core.OK {
+				r.finish()
+				return
+			}
+			time.Sleep(wait)
+		}
+	}()
+	return done
+}
+
+// Leak is a storage that became unreachable before it was closed, in a scope that garbage collection
+// does not end.
+type Leak struct {
+	Storage string
+	Domain  tensor.Domain
+	Scope   tensor.ScopeKind
+	Bytes   int64
+	Created string // the stack that made it
+}
+
+var leakHook atomic.Pointer[func(Leak)]
+
+// OnLeak sets what happens when a storage of a ModelScope or ForwardScope is found unreachable and not
+// closed: its bytes are lost. The hook runs on a goroutine of its own. nil restores the default, a
+// warning through slog.
+func OnLeak(hook func(Leak)) {
+	if hook == nil {
+		leakHook.Store(nil)
+		return
+	}
+	leakHook.Store(&hook)
+}
+
+// abandoned runs when an owner has become unreachable.
+func abandoned(r *record) {
+	if r.closing.Load() {
+		return
+	}
+	if r.spec.Scope != tensor.Ambient {
+		leak := Leak{Storage: r.name, Domain: r.spec.Domain, Scope: r.spec.Scope, Bytes: r.bytes, Created: stackText(r.stack())}
+		if hook := leakHook.Load(); hook != nil {
+			(*hook)(leak)
+			return
+		}
+		slog.Warn("skeep: storage was never closed", "storage", leak.Storage, "bytes", leak.Bytes, "domain", leak.Domain,
+			"created", leak.Created)
+		return
+	}
+	if !r.closing.CompareAndSwap(false, true) {
+		return
+	}
+	r.closed.Store(true)
+	if left, st := core.Retire(r.handle); st.Code == core.OK && left > 0 {
+		r.drain()
+		return
+	}
+	r.finish()
+}
+
+// DefaultAmbientLimit is how many bytes outside of the Go heap Ambient storages may hold before a
+// garbage collection is triggered.
+const DefaultAmbientLimit = 256 << 20
+
+// ambient paces collections, since the collector does not see what it would free: the next one is due
+// when the bytes have doubled since the last, or at the limit.
+var ambient = struct {
+	sync.Mutex
+	limit, due int64
+}{limit: DefaultAmbientLimit, due: DefaultAmbientLimit}
+
+// SetAmbientLimit sets the bytes from which a new Ambient storage triggers a collection, and returns what
+// was set before.
+func SetAmbientLimit(bytes int64) (previous int64) {
+	ambient.Lock()
+	defer ambient.Unlock()
+	previous, ambient.limit, ambient.due = ambient.limit, bytes, bytes
+	return previous
+}
+
+// makeRoom is called before bytes of Ambient off-heap memory are added.
+func makeRoom(bytes int64) {
+	ambient.Lock()
+	defer ambient.Unlock()
+	if Stats().Ambient+bytes <= ambient.due {
+		return
+	}
+	runtime.GC()
+	// Cleanups run on goroutines of their own: give them a moment.
+	for range 20 {
+		if Stats().Ambient+bytes <= ambient.due {
+			break
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	ambient.due = max(ambient.limit, 2*(Stats().Ambient+bytes))
+}
