@@ -1,0 +1,68 @@
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What is wrong with the metadata of a model, in kinds; errors.Is finds them in *Error.
+var (
+	ErrMissing     = errors.New("missing")       // a required key is absent
+	ErrInvalid     = errors.New("invalid")       // a value of the wrong kind, out of range, or contradicting another
+	ErrUnsupported = errors.New("not supported") // a variant of the architecture that no family here describes
+)
+
+// Error says which metadata key or tensor of a file does not describe a model, and why.
+type Error struct {
+	File   string // Header.Name
+	Key    string // metadata key, or ""
+	Tensor string // tensor name, or ""
+	Reason string
+	Err    error // one of the sentinels above
+}
+
+func (e *Error) Error() string {
+	what := e.Key
+	if e.Tensor != "" {
+		what = fmt.Sprintf("tensor %q", e.Tensor)
+	}
+	return fmt.Sprintf("arch: %s: %s%s", what, e.Reason, in(e.File))
+}
+
+// Unwrap returns the sentinel.
+func (e *Error) Unwrap() error { return e.Err }
+
+// UnknownArchError says that general.architecture names no family of this package. Header and payload
+// may be looked at all the same.
+type UnknownArchError struct {
+	File  string
+	Arch  string
+	Known []string // sorted
+}
+
+func (e *UnknownArchError) Error() string {
+	return fmt.Sprintf("arch: architecture %.64q is unknown; known are %s%s", e.Arch, strings.Join(e.Known, ", "), in(e.File))
+}
+
+// MissingTensorsError lists all tensors that a model needs and its file lacks.
+type MissingTensorsError struct {
+	File  string
+	Names []string // in the order of the model
+}
+
+func (e *MissingTensorsError) Error() string {
+	const most = 12 // a model without layers lacks hundreds
+	shown, more := e.Names, ""
+	if len(shown) > most {
+		shown, more = shown[:most], fmt.Sprintf(" and %d more", len(e.Names)-most)
+	}
+	return fmt.Sprintf("arch: missing tensors (%d): %s%s%s", len(e.Names), strings.Join(shown, ", "), more, in(e.File))
+}
+
+func in(file string) string {
+	if file == "" {
+		return ""
+	}
+	return " in " + file
+}

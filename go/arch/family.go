@@ -1,0 +1,166 @@
+package arch
+
+import (
+	"math"
+	"slices"
+
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// family is what is fixed about an architecture: facts that its files do not state.
+type family struct {
+	rope       RopeForm
+	activation Activation
+	tensors    []row
+	facts      func(*Model, *reader) // what remains, once the hyperparameters are read
+}
+
+// row is a tensor of a family, of the model or of each layer. dims gives its shape, rows first; none
+// when the layer has no such tensor.
+type row struct {
+	role     tensor.Role
+	kind     tensor.Kind
+	optional bool
+	dims     func(*Model, *Layer) []int
+}
+
+// families is THE table of architectures.
+var families = map[string]family{
+	// Llama 1 to 3, Mistral, Mixtral and what follows their form.
+	"llama": {
+		rope:    RopeNormal,
+		tensors: slices.Concat(outer, attention, biases(true, tensor.AttnQ, tensor.AttnK, tensor.AttnV, tensor.AttnOutput), feedForward, experts),
+	},
+	"qwen2": {
+		rope:    RopeNeoX,
+		tensors: slices.Concat(outer, attention, biases(false, tensor.AttnQ, tensor.AttnK, tensor.AttnV), feedForward),
+	},
+	"qwen3": {
+		rope:    RopeNeoX,
+		tensors: slices.Concat(outer, attention, qkNorms, feedForward),
+		facts:   func(m *Model, _ *reader) { m.everyLayer(func(l *Layer, _ int) { l.QKNorm = true }) },
+	},
+	"gemma3": {
+		rope:       RopeNeoX,
+		activation: GELUTanh,
+		tensors:    slices.Concat(outer, attention, qkNorms, feedForward, postNorms),
+		facts:      gemma3,
+	},
+}
+
+// gemma3: of six layers the first five see a window and rotate with a base of their own, unscaled; the
+// sixth sees everything. Most files state neither the six nor that base. Norm weights hold the +1
+// already. Gemma Team 2025.
+func gemma3(m *Model, r *reader) {
+	period := r.count("attention.sliding_window_pattern", 6, 1, maxLayers)
+	localBase := float32(r.float("rope.freq_base_swa", false, 10_000, 1, 1e12))
+	if r.err != nil {
+		return
+	}
+	m.EmbedScale = float32(math.Sqrt(float64(m.Width)))
+	m.FinalSoftcap = float32(r.float("final_logit_softcapping", false, 0, 0, 1e6))
+	m.everyLayer(func(l *Layer, i int) {
+		l.QKNorm, l.PostNorms = true, true
+		if len(m.Layers) == 62 && l.Heads > 0 { // the 27B model scales by width per head, which is not its head's
+			l.AttnScale = float32(1 / math.Sqrt(float64(m.Width)/float64(l.Heads)))
+		}
+		if i%period == period-1 {
+			l.Window = 0
+		} else if l.Window > 0 {
+			l.Rope = Rope{Form: l.Rope.Form, Dims: l.Rope.Dims, Base: localBase, Scale: 1, AttnFactor: 1}
+		}
+	})
+}
+
+func (m *Model) everyLayer(set func(l *Layer, i int)) {
+	for i := range m.Layers {
+		set(&m.Layers[i], i)
+	}
+}
+
+// The tensors that families share. q is the width of all query heads, and so on.
+var (
+	outer = []row{
+		{role: tensor.TokenEmbed, dims: func(m *Model, _ *Layer) []int { return []int{m.Vocab, m.Width} }},
+		{role: tensor.OutputNorm, dims: modelWidth},
+		{role: tensor.Output, optional: true, dims: func(m *Model, _ *Layer) []int { return []int{m.Vocab, m.Width} }},
+		{role: tensor.RopeFreqs, optional: true, dims: func(m *Model, _ *Layer) []int { return []int{m.rotated() / 2} }},
+	}
+	attention = []row{
+		{role: tensor.AttnNorm, dims: attends(modelWidth)},
+		{role: tensor.AttnQ, dims: attends(func(m *Model, l *Layer) []int { return []int{l.Heads * l.KeyDim, m.Width} })},
+		{role: tensor.AttnK, dims: attends(func(m *Model, l *Layer) []int { return []int{l.KVHeads * l.KeyDim, m.Width} })},
+		{role: tensor.AttnV, dims: attends(func(m *Model, l *Layer) []int { return []int{l.KVHeads * l.ValueDim, m.Width} })},
+		{role: tensor.AttnOutput, dims: attends(func(m *Model, l *Layer) []int { return []int{m.Width, l.Heads * l.ValueDim} })},
+	}
+	qkNorms = []row{
+		{role: tensor.AttnQNorm, dims: attends(func(_ *Model, l *Layer) []int { return []int{l.KeyDim} })},
+		{role: tensor.AttnKNorm, dims: attends(func(_ *Model, l *Layer) []int { return []int{l.KeyDim} })},
+	}
+	postNorms = []row{
+		{role: tensor.PostAttnNorm, dims: attends(modelWidth)},
+		{role: tensor.PostFFNNorm, dims: feeds(modelWidth)},
+	}
+	feedForward = []row{
+		{role: tensor.FFNNorm, dims: feeds(modelWidth)},
+		{role: tensor.FFNGate, dims: dense(func(m *Model, l *Layer) []int { return []int{l.FF, m.Width} })},
+		{role: tensor.FFNUp, dims: dense(func(m *Model, l *Layer) []int { return []int{l.FF, m.Width} })},
+		{role: tensor.FFNDown, dims: dense(func(m *Model, l *Layer) []int { return []int{m.Width, l.FF} })},
+	}
+	experts = []row{
+		{role: tensor.RouterGate, dims: mixed(func(m *Model, _ *Layer) []int { return []int{m.Experts, m.Width} })},
+		{role: tensor.GateExperts, dims: mixed(func(m *Model, l *Layer) []int { return []int{m.Experts, l.FF, m.Width} })},
+		{role: tensor.UpExperts, dims: mixed(func(m *Model, l *Layer) []int { return []int{m.Experts, l.FF, m.Width} })},
+		{role: tensor.DownExperts, dims: mixed(func(m *Model, l *Layer) []int { return []int{m.Experts, m.Width, l.FF} })},
+	}
+)
+
+// biases are the biases of projections in attention: as long as the weight has rows.
+func biases(optional bool, roles ...tensor.Role) []row {
+	rows := make([]row, len(roles))
+	for i, role := range roles {
+		weight := attention[slices.IndexFunc(attention, func(r row) bool { return r.role == role })].dims
+		rows[i] = row{role: role, kind: tensor.Bias, optional: optional, dims: func(m *Model, l *Layer) []int {
+			return weight(m, l)[:min(len(weight(m, l)), 1)]
+		}}
+	}
+	return rows
+}
+
+func modelWidth(m *Model, _ *Layer) []int { return []int{m.Width} }
+
+// rotated is the number of elements that rotate, the same in all layers that do.
+func (m *Model) rotated() int {
+	for _, l := range m.Layers {
+		if l.Heads > 0 {
+			return l.Rope.Dims
+		}
+	}
+	return 0
+}
+
+// only gives the shape where the condition holds.
+func only(cond func(*Model, *Layer) bool, dims func(*Model, *Layer) []int) func(*Model, *Layer) []int {
+	return func(m *Model, l *Layer) []int {
+		if !cond(m, l) {
+			return nil
+		}
+		return dims(m, l)
+	}
+}
+
+func attends(dims func(*Model, *Layer) []int) func(*Model, *Layer) []int {
+	return only(func(_ *Model, l *Layer) bool { return l.Heads > 0 }, dims)
+}
+
+func feeds(dims func(*Model, *Layer) []int) func(*Model, *Layer) []int {
+	return only(func(_ *Model, l *Layer) bool { return l.FF > 0 }, dims)
+}
+
+func dense(dims func(*Model, *Layer) []int) func(*Model, *Layer) []int {
+	return only(func(m *Model, l *Layer) bool { return l.FF > 0 && m.Experts == 0 }, dims)
+}
+
+func mixed(dims func(*Model, *Layer) []int) func(*Model, *Layer) []int {
+	return only(func(m *Model, l *Layer) bool { return l.FF > 0 && m.Experts > 0 }, dims)
+}
