@@ -18,6 +18,7 @@ type Options struct {
 	// SlabBytes is the size of the forward slab that holds a step's results. Results that do not fit get
 	// memory of their own, counted by Overflow.
 	SlabBytes int64
+	Slab      tensor.AllocationSpec // where the slab lives; the zero spec is the Go heap
 	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
 	// the weight has an integer kernel.
 	Exact bool
@@ -71,7 +72,7 @@ func NewEager(o Options) (*Eager, error) {
 	if o.Pool == nil {
 		return nil, &Error{Op: "new", Layer: -1, Err: fmt.Errorf("%w: no pool", skeep.ErrArgument)}
 	}
-	slab, err := skeep.NewForwardScope("slab", max(o.SlabBytes, 4096), skeep.WithTrace(o.Trace))
+	slab, err := skeep.NewForwardScope("slab", max(o.SlabBytes, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab))
 	if err != nil {
 		return nil, &Error{Op: "new", Layer: -1, Err: err}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
+	"golang.org/x/sys/unix"
 )
 
 // Storage is bytes in one memory domain with one owner: itself (Allocate, Map), the caller (Borrow), or
@@ -275,9 +276,7 @@ func (s *Storage) Writable() bool { return !s.r.readonly }
 
 // Closed reports whether the storage, or the owner of its bytes, has been closed. Close may happen right
 // after an answer of false.
-func (s *Storage) Closed() bool {
-	return s.closed.Load() || !core.Live(s.r.handle.Cell, s.r.handle.Generation)
-}
+func (s *Storage) Closed() bool { return s.closed.Load() || s.r.closed.Load() }
 
 func (s *Storage) open(op, tensor string) error {
 	if s.Closed() {
@@ -367,6 +366,25 @@ func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 	st := core.Advise(s.r.handle, uint64(offset)+uint64(s.address-root.address), uint64(bytes), uint32(a))
 	runtime.KeepAlive(root)
 	return s.status("advise", st)
+}
+
+// Lock keeps the pages of a mapped file in memory until it is closed. The system limits how much a process
+// may lock (RLIMIT_MEMLOCK): the error then tells the limit.
+func (s *Storage) Lock() error {
+	if err := s.open("lock", s.tensor); err != nil {
+		return err
+	}
+	err := unix.Mlock(core.Memory(s.address, int(s.bytes)))
+	runtime.KeepAlive(s)
+	if err == nil {
+		return nil
+	}
+	var limit unix.Rlimit
+	detail := err.Error()
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
+		detail = fmt.Sprintf("%v: %d bytes wanted, %d allowed (ulimit -l)", err, s.bytes, limit.Cur)
+	}
+	return s.errorOf("lock", s.tensor, ErrMemory, detail)
 }
 
 // Resident is how many bytes of a mapped file (of the whole mapping, for an alias) are in memory now.

@@ -1,0 +1,48 @@
+package model
+
+import (
+	"errors"
+
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// Memory measures now.
+func (s *Session) Memory() (Memory, error) {
+	p, err := trace.Probe()
+	c := skeep.Stats()
+	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Slab: s.eager.Slab().Size()}
+	for _, list := range [][]View{s.kv.k, s.kv.v} {
+		for _, v := range list {
+			if !v.IsZero() {
+				m.KV += v.Bytes()
+			}
+		}
+	}
+	for _, file := range s.m.weights.Mappings() {
+		n, residentErr := file.Resident()
+		err = errors.Join(err, residentErr)
+		m.MappedResident += n
+	}
+	return m, err
+}
+
+// TokenBytes is the bytes of weights that computing one token reads: every product's weight once, and the
+// rows that are looked up.
+func (m *Model) TokenBytes() (n int64) {
+	add := func(views ...View) {
+		for _, v := range views {
+			if !v.IsZero() {
+				n += v.Bytes()
+			}
+		}
+	}
+	for _, l := range m.net.layers {
+		add(l.qkv[:]...)
+		add(l.gateUp[:]...)
+		add(l.out, l.down, l.attnNorm, l.ffnNorm, l.postAttnNorm, l.postFFNNorm, l.qNorm, l.kNorm)
+	}
+	add(m.net.head, m.net.outputNorm)
+	return n
+}

@@ -1,0 +1,294 @@
+// Package model runs whole models: Open reads a GGUF file, lets the resolver decide, loads; a Session
+// holds the caches of one sequence; Generate continues a prompt. Families of models are one function
+// each, written on exec.Context.
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/machine"
+	"github.com/skeep-project/skeep/go/load"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/tokenizer"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// ErrUnsupported is wrapped by errors about models that are valid and that no family here computes.
+var ErrUnsupported = errors.New("model: not supported")
+
+// ErrOption is wrapped by errors about options out of range.
+var ErrOption = errors.New("model: option out of range")
+
+// Options say how to open a model. The zero Options is right for most.
+type Options struct {
+	Profile   *resolver.Profile   // nil: chosen from the machine's memory
+	Overrides []resolver.Override // of forms and placements
+	Threads   int                 // 0: physical performance cores within affinity and quota
+	Context   int                 // positions of a sequence; 0: the model's, at most 4096
+	Chunk     int                 // tokens of a step at most; 0: 512
+	Exact     bool                // F32 activations, and an F32 cache unless KV says otherwise
+	KV        *tensor.Encoding    // of the caches: F32, F16 or BF16; nil: the profile's
+	Pre       string              // pre-tokenizer, when the file's is absent or wrong
+	Load      LoadMode
+	Trace     *trace.Recorder
+	// Explain is called with the resolution before a byte of payload is read; an error ends the open.
+	Explain func(*resolver.Resolution) error
+}
+
+// LoadMode is how the bytes of weights that stay as stored come into memory.
+type LoadMode string
+
+// The modes.
+const (
+	LoadMap     LoadMode = "mmap"    // file pages, read when they are first touched (the default)
+	LoadRead    LoadMode = "read"    // copied into memory of this process
+	LoadPrewarm LoadMode = "prewarm" // file pages, asked for at once
+	LoadLocked  LoadMode = "locked"  // file pages that stay in memory; where that is not allowed, prewarmed
+)
+
+// LoadModes lists the modes.
+var LoadModes = []LoadMode{LoadMap, LoadRead, LoadPrewarm, LoadLocked}
+
+// Model is an open model: its weights in the forms and places that were decided, and its tokenizer. It is
+// safe for concurrent use; sessions of one model share weights and threads.
+type Model struct {
+	arch       *arch.Model
+	tokenizer  *tokenizer.Tokenizer
+	resolution *resolver.Resolution
+	scope      *skeep.ModelScope
+	pool       *skeep.Pool
+	net        *network
+	family     family
+	weights    *load.Weights
+	example    string
+	kv         arch.KV
+	kvFormat   tensor.Format
+	exact      bool
+	trace      *trace.Recorder
+	loadTime   time.Duration
+	notes      []string
+}
+
+// Open opens the GGUF file at path (of a split set: any part), decides and loads. Close the model. Errors
+// are those of packages gguf, arch, tokenizer, resolver and load, each naming the file and what in it.
+func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	start := time.Now()
+	s, err := load.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := open(ctx, s, o, start)
+	return m, errors.Join(err, s.File.Close()) // a mapping keeps its own descriptor
+}
+
+// OpenBytes is Open for a file that lies in memory; weights are read in place. b must not change while the
+// model is open.
+func OpenBytes(ctx context.Context, name string, b []byte, o Options) (*Model, error) {
+	start := time.Now()
+	s, err := load.Bytes(name, b)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, s, o, start)
+}
+
+func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Model, err error) {
+	d, err := decide(s, o)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.New(s.File, tokenizer.WithPre(o.Pre))
+	if err != nil {
+		return nil, err
+	}
+	if tok.Len() > d.arch.Vocab {
+		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens and the embedding table %d rows", ErrUnsupported, s.File.Name(), tok.Len(), d.arch.Vocab)
+	}
+	if o.Explain != nil {
+		if err := o.Explain(d.resolution); err != nil {
+			return nil, err
+		}
+	}
+	m = &Model{arch: d.arch, tokenizer: tok, resolution: d.resolution, scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace)),
+		kv: d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch]}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+			m = nil
+		}
+	}()
+	if m.family == nil {
+		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, not run", ErrUnsupported, d.arch.Arch)
+	}
+	if v, ok := s.File.Value("skeep.example"); ok {
+		m.example, _ = v.Text()
+	}
+	if m.pool, err = skeep.NewPool(d.threads); err != nil {
+		return m, err
+	}
+	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load)}); err != nil {
+		return m, err
+	}
+	if m.net, err = newNetwork(d.arch, m.weights); err != nil {
+		return m, err
+	}
+	m.loadTime = time.Since(start)
+	return m, nil
+}
+
+// mapped is what a load mode does with each mapping.
+func (m *Model) mapped(mode LoadMode) func(*skeep.Storage) error {
+	return func(s *skeep.Storage) error {
+		switch mode {
+		case LoadLocked:
+			err := s.Lock()
+			if err == nil {
+				return nil
+			}
+			m.notes = append(m.notes, fmt.Sprintf("not locked, prewarmed instead: %v", err))
+			fallthrough
+		case LoadPrewarm:
+			return s.Advise(0, s.Size(), skeep.WillNeed)
+		}
+		return nil
+	}
+}
+
+// decision is everything that is settled before a byte of payload is read.
+type decision struct {
+	arch       *arch.Model
+	resolution *resolver.Resolution
+	kv         arch.KV
+	kvFormat   tensor.Format
+	threads    int
+}
+
+// Resolve decides for the file at path as Open would, and loads nothing.
+func Resolve(path string, o Options) (*resolver.Resolution, error) {
+	s, err := load.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := decide(s, o)
+	if err = errors.Join(err, s.File.Close()); err != nil {
+		return nil, err
+	}
+	return d.resolution, nil
+}
+
+func decide(s load.Source, o Options) (d decision, err error) {
+	if d.arch, err = arch.Describe(s.File); err != nil {
+		return d, err
+	}
+	here := machine.Here()
+	d.threads = o.Threads
+	if d.threads == 0 {
+		d.threads = here.Threads
+	}
+	profile, _ := resolver.Default(here.Memory)
+	if o.Profile != nil {
+		profile = *o.Profile
+	}
+	if o.Load == "" {
+		o.Load = LoadMap
+	}
+	switch o.Load {
+	case LoadMap, LoadPrewarm, LoadLocked:
+	case LoadRead:
+		profile.Map = false
+	default:
+		return d, fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
+	}
+	context := o.Context
+	if context == 0 {
+		context = min(d.arch.Context, 4096)
+	}
+	chunk := o.Chunk
+	if chunk == 0 {
+		chunk = 512
+	}
+	for _, c := range []struct {
+		name  string
+		value int
+		max   int
+	}{{"threads", d.threads, 1024}, {"context", context, 1 << 30}, {"chunk", chunk, 1 << 20}} {
+		if c.value < 1 || c.value > c.max {
+			return d, fmt.Errorf("%w: %s %d, want 1 to %d", ErrOption, c.name, c.value, c.max)
+		}
+	}
+	d.kv = arch.KV{Context: context, Chunk: min(chunk, context), Sequences: 1}
+	encoding := profile.KV
+	if o.Exact {
+		encoding = tensor.EncF32
+	}
+	if o.KV != nil {
+		encoding = *o.KV
+	}
+	switch encoding {
+	case tensor.EncF32, tensor.EncF16, tensor.EncBF16:
+	default:
+		return d, fmt.Errorf("%w: KV cache in %s: no kernel stores or reads it, there are F32, F16 and BF16", ErrUnsupported, encoding)
+	}
+	d.kvFormat = tensor.FormatOf(encoding)
+	kvBytes, err := d.arch.KVBytes(d.kv, d.kvFormat)
+	if err != nil {
+		return d, err
+	}
+	d.resolution, err = resolver.Resolve(resolver.Request{
+		Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
+		Needs: []resolver.Need{
+			{Name: needKV, Bytes: kvBytes, Scope: tensor.Model},
+			{Name: needSlab, Bytes: d.arch.StepBytes(d.kv.Chunk, 1), Scope: tensor.Forward},
+		},
+	})
+	return d, err
+}
+
+// The needs of a session, by their names in a resolution.
+const (
+	needKV   = "kv"
+	needSlab = "slab"
+)
+
+// Arch is what the file's metadata say of the model. It must not be modified.
+func (m *Model) Arch() *arch.Model { return m.arch }
+
+// Tokenizer is the model's tokenizer.
+func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
+
+// Resolution is where everything went, and why.
+func (m *Model) Resolution() *resolver.Resolution { return m.resolution }
+
+// Context is how many positions a sequence can have.
+func (m *Model) Context() int { return m.kv.Context }
+
+// Threads is how many threads compute, the caller's included.
+func (m *Model) Threads() int { return m.pool.Threads() }
+
+// Example is the file's own example prompt, or "".
+func (m *Model) Example() string { return m.example }
+
+// LoadTime is how long Open took.
+func (m *Model) LoadTime() time.Duration { return m.loadTime }
+
+// Notes are remarks of the load for people, such as a load mode that fell back to another.
+func (m *Model) Notes() []string { return m.notes }
+
+// Weight is a loaded tensor by its name.
+func (m *Model) Weight(name string) (skeep.View, bool) { return m.weights.View(name) }
+
+// Close waits for running steps, then frees everything the model owns; sessions fail from then on. A
+// second Close is skeep.ErrClosed.
+func (m *Model) Close() error {
+	err := m.scope.Close()
+	if m.pool != nil {
+		m.pool.Close()
+	}
+	return err
+}

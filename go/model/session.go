@@ -1,0 +1,302 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/skeep-project/skeep/go/exec"
+	"github.com/skeep-project/skeep/go/sample"
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/tokenizer"
+)
+
+// ContextError says that tokens do not fit into what is left of a sequence. Nothing was computed.
+type ContextError struct {
+	Position int // tokens of the sequence so far
+	Tokens   int // that were to follow
+	Context  int // positions there are
+}
+
+func (e *ContextError) Error() string {
+	return fmt.Sprintf("model: %d tokens do not fit behind %d: the context has %d positions", e.Tokens, e.Position, e.Context)
+}
+
+// Session is one sequence: its caches, its position, and the memory of its steps. It belongs to one
+// goroutine at a time; sessions of one model may run side by side.
+type Session struct {
+	m        *Model
+	scope    *skeep.ModelScope
+	eager    *exec.Eager
+	kv       caches
+	in       inputs // whole buffers of a chunk's length
+	numbers  []int32
+	logits   []float32
+	position int
+}
+
+// NewSession makes a sequence at position 0. Close it before the model. Its caches and the slab of its
+// steps are placed as the resolution says.
+func (m *Model) NewSession() (s *Session, err error) {
+	s = &Session{m: m, scope: skeep.NewModelScope("session", skeep.WithTrace(m.trace)), numbers: make([]int32, m.kv.Chunk)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+			s = nil
+		}
+	}()
+	kv, _ := m.resolution.Decision(needKV)
+	slab, _ := m.resolution.Decision(needSlab)
+	place := s.scope.Placing(kv.Spec)
+	s.kv.k, s.kv.v = make([]View, len(m.arch.Layers)), make([]View, len(m.arch.Layers))
+	for i := range m.arch.Layers {
+		k, v, ok := m.arch.Layers[i].Caches(m.kv)
+		if !ok {
+			continue
+		}
+		if s.kv.k[i], err = place.Alloc(fmt.Sprintf("kv.%d.k", i), m.kvFormat, k); err != nil {
+			return s, err
+		}
+		if s.kv.v[i], err = place.Alloc(fmt.Sprintf("kv.%d.v", i), m.kvFormat, v); err != nil {
+			return s, err
+		}
+	}
+	chunk := tensor.ShapeOf(int64(m.kv.Chunk))
+	if s.in.ids, err = s.scope.Alloc("ids", tensor.Dense(tensor.I32), chunk); err != nil {
+		return s, err
+	}
+	if s.in.positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
+		return s, err
+	}
+	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, Exact: m.exact, Trace: m.trace})
+	return s, err
+}
+
+// Close frees the session's memory.
+func (s *Session) Close() error {
+	var err error
+	if s.eager != nil {
+		err = s.eager.Close()
+	}
+	return errors.Join(err, s.scope.Close())
+}
+
+// Position is the number of tokens of the sequence so far.
+func (s *Session) Position() int { return s.position }
+
+// Rewind makes the first n tokens the whole sequence. With windowed layers what fell out of a window is
+// gone: rewinding by more than a chunk is an error there.
+func (s *Session) Rewind(n int) error {
+	if n < 0 || n > s.position {
+		return fmt.Errorf("%w: rewind to %d of %d tokens", ErrOption, n, s.position)
+	}
+	for _, l := range s.m.arch.Layers {
+		if l.Window > 0 && n > 0 && s.position-n > s.m.kv.Chunk && s.position > l.Capacity(s.m.kv) {
+			return fmt.Errorf("%w: rewind from %d to %d, the window of %d has moved on", ErrOption, s.position, n, l.Window)
+		}
+	}
+	s.position = n
+	return nil
+}
+
+// Append computes ids at the end of the sequence, in steps of at most a chunk, and returns the logits of
+// the last one: valid until the next call, not to be modified. Ids that do not fit are a *ContextError,
+// ids outside of the vocabulary an error, both before anything is computed. After any other error the
+// sequence is as long as the steps that succeeded.
+func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
+	if err := s.check(ids); err != nil {
+		return nil, err
+	}
+	for len(ids) > 0 {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		n := min(len(ids), s.m.kv.Chunk)
+		if err := s.step(ids[:n], 1); err != nil {
+			return nil, err
+		}
+		ids = ids[n:]
+	}
+	return s.logits, nil
+}
+
+// Score is Append that calls each with the logits of every id, in order; logits are valid during the call.
+func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logits []float32) error) error {
+	if err := s.check(ids); err != nil {
+		return err
+	}
+	for done := 0; done < len(ids); {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := min(len(ids)-done, s.m.kv.Chunk, 64) // bounds the memory of logits
+		if err := s.step(ids[done:done+n], n); err != nil {
+			return err
+		}
+		for i := range n {
+			if err := each(done+i, s.logits[i*s.m.arch.Vocab:][:s.m.arch.Vocab]); err != nil {
+				return err
+			}
+		}
+		done += n
+	}
+	return nil
+}
+
+func (s *Session) check(ids []int32) error {
+	if len(ids) == 0 {
+		return fmt.Errorf("%w: no tokens", ErrOption)
+	}
+	if len(ids) > s.m.kv.Context-s.position {
+		return &ContextError{Position: s.position, Tokens: len(ids), Context: s.m.kv.Context}
+	}
+	for i, id := range ids {
+		if id < 0 || int(id) >= s.m.arch.Vocab {
+			return fmt.Errorf("%w: id %d at %d, the vocabulary has %d", ErrOption, id, i, s.m.arch.Vocab)
+		}
+	}
+	return nil
+}
+
+// step computes len(ids) ≤ chunk tokens and leaves the logits of the last rows in s.logits.
+func (s *Session) step(ids []int32, rows int) error {
+	in := inputs{tokens: len(ids), logits: rows}
+	if err := s.write(s.in.ids, ids, &in.ids); err != nil {
+		return err
+	}
+	positions := s.numbers[:len(ids)]
+	for i := range positions {
+		positions[i] = int32(s.position + i)
+	}
+	if err := s.write(s.in.positions, positions, &in.positions); err != nil {
+		return err
+	}
+	if err := s.eager.Begin(); err != nil {
+		return err
+	}
+	logits := s.m.family(s.eager, s.m.net, &s.kv, in)
+	if err := s.eager.End(); err != nil {
+		return err
+	}
+	if n := rows * s.m.arch.Vocab; cap(s.logits) < n {
+		s.logits = make([]float32, n)
+	} else {
+		s.logits = s.logits[:n]
+	}
+	if err := logits.CopyTo(s.logits); err != nil {
+		return err
+	}
+	s.position += len(ids)
+	return nil
+}
+
+// write puts numbers at the beginning of a buffer, and in part the view of them.
+func (s *Session) write(buffer View, numbers []int32, part *View) (err error) {
+	if *part, err = buffer.Narrow(0, 0, int64(len(numbers))); err != nil {
+		return err
+	}
+	return part.WriteInt32s(numbers)
+}
+
+// Stop says why generation ended.
+type Stop string
+
+// The reasons.
+const (
+	StopEOS     Stop = "eos"    // the model ended the text
+	StopLength  Stop = "length" // as many tokens as asked for
+	StopContext Stop = "ctx"    // no position is left
+)
+
+// Token is one generated token.
+type Token struct {
+	ID   int32
+	Text string // complete characters only: a token that ends within one has the rest with a later token
+	Stop Stop   // "" while generation goes on; an EOS token has no text
+}
+
+// GenerateOptions say how to generate. The zero options are greedy and end with the text or the context.
+type GenerateOptions struct {
+	Sample    sample.Params
+	MaxTokens int // 0: no limit but the context
+}
+
+// Generate continues text with a session of its own: see Session.Generate.
+func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		s, err := m.NewSession()
+		if err != nil {
+			yield(Token{}, err)
+			return
+		}
+		for t, err := range s.Generate(ctx, m.tokenizer.Encode(text, tokenizer.Options{BOS: true}), o) {
+			if !yield(t, err) {
+				break
+			}
+		}
+		if err := s.Close(); err != nil {
+			yield(Token{}, err)
+		}
+	}
+}
+
+// Generate appends ids and then picks token after token, until the text ends, o.MaxTokens are there, or
+// the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it with
+// the cause, between two steps.
+func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) iter.Seq2[Token, error] {
+	return func(yield func(Token, error) bool) {
+		sampler, err := sample.New(o.Sample)
+		if err != nil {
+			yield(Token{}, err)
+			return
+		}
+		text := s.m.tokenizer.NewDecoder(tokenizer.DecodeOptions{Continue: true})
+		var buffer []byte
+		for n := 1; ; n++ {
+			logits, err := s.Append(ctx, ids...)
+			if err != nil {
+				yield(Token{}, err)
+				return
+			}
+			id, err := sampler.Next(logits[:s.m.tokenizer.Len()])
+			if err != nil {
+				yield(Token{}, fmt.Errorf("model: position %d: %w", s.position-1, err))
+				return
+			}
+			t := Token{ID: id}
+			switch {
+			case s.m.tokenizer.IsEOG(id):
+				t.Stop = StopEOS
+			case n == o.MaxTokens:
+				t.Stop = StopLength
+			case s.position == s.m.kv.Context:
+				t.Stop = StopContext
+			}
+			buffer = buffer[:0]
+			if t.Stop != StopEOS {
+				buffer = text.Append(buffer, id)
+			}
+			if t.Stop != "" {
+				buffer = text.Flush(buffer)
+			}
+			t.Text = string(buffer)
+			if !yield(t, nil) || t.Stop != "" {
+				return
+			}
+			ids = append(ids[:0:0], id)
+		}
+	}
+}
+
+// Memory is where the bytes of a model and a session are, next to what the system says of the process.
+type Memory struct {
+	Heap           int64 `json:"heap"`            // Go heap objects
+	OffHeap        int64 `json:"offheap"`         // C-allocated
+	Mapped         int64 `json:"mapped"`          // file pages in the address space
+	MappedResident int64 `json:"mapped_resident"` // of these, in memory now
+	Slab           int64 `json:"slab"`            // of the off-heap bytes: the slab of the session's steps
+	KV             int64 `json:"kv"`              // the session's caches
+	Resident       int64 `json:"resident"`        // of the whole process
+}
