@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -954,6 +955,75 @@ func TestA51_partlyDownloaded(t *testing.T) {
 	require.ErrorIs(t, err, ErrTruncated)
 	require.ErrorContains(t, err, `"t1"`)
 	require.NoError(t, f.ReadTensor("t0", io.Discard))
+}
+
+// A file of full size with a hole runs and speaks nonsense: the check of payloads sees it, and scales
+// that are not finite.
+func TestA51_holesAndScales(t *testing.T) {
+	for _, c := range []struct {
+		enc   tensor.Encoding
+		scale []int // bytes of a block that make it infinite when they are 0xff
+	}{
+		{tensor.Q4_0, []int{0, 1}}, {tensor.Q4_1, []int{2, 3}}, {tensor.Q5_1, []int{2, 3}}, {tensor.Q8_0, []int{0, 1}}, {tensor.Q2_K, []int{82, 83}},
+		{tensor.Q3_K, []int{108, 109}}, {tensor.Q4_K, []int{0, 1}}, {tensor.Q4_K, []int{2, 3}}, {tensor.Q6_K, []int{208, 209}},
+		{tensor.IQ1_M, []int{53, 55}}, {tensor.IQ2_XXS, []int{0, 1}}, {tensor.TQ1_0, []int{52, 53}}, {tensor.TQ2_0, []int{64, 65}},
+		{tensor.Q8_K, []int{2, 3}}, {tensor.MXFP4, nil}, {tensor.NVFP4, nil}, {tensor.Encoding(tensor.F16), []int{0, 1}},
+		{tensor.Encoding(tensor.BF16), []int{0, 1}}, {tensor.Encoding(tensor.F32), []int{2, 3}}, {tensor.Encoding(tensor.F64), []int{6, 7}},
+		{tensor.Encoding(tensor.I32), nil},
+	} {
+		info, ok := c.enc.Info()
+		require.True(t, ok)
+		const rows, blocks = 2000, 5
+		size := info.BlockBytes
+		data := bytes.Repeat([]byte{0x11}, rows*blocks*size)
+		at := func(row, block int) []byte { return data[(row*blocks+block)*size:][:size] }
+		check := func() []Finding {
+			f := mustRead(t, spec{ti: []ti{{name: "t", typ: uint32(c.enc), dims: []uint64{uint64(blocks * info.BlockElements), 20, rows / 20}, data: data}}}.build())
+			found, err := f.Check(t.Context(), "t")
+			require.NoError(t, err)
+			return found
+		}
+		require.Empty(t, check(), info.Name)
+		var want []Finding
+		for _, i := range c.scale {
+			at(1234, 3)[i], at(1999, 4)[i] = 0xff, 0xff
+		}
+		if c.scale != nil {
+			want = append(want, Finding{"t", NotFinite, 1234, 3, 2})
+		}
+		for block := range blocks {
+			clear(at(1500, block))
+		}
+		if info.BlockElements > 1 {
+			want = append(want, Finding{"t", ZeroBlock, 1500, 0, blocks})
+		}
+		require.Equal(t, want, check(), info.Name)
+	}
+	require.Equal(t, `tensor "t": 2 blocks whose scale is not finite, the first is block 3 of row 1234`, Finding{"t", NotFinite, 1234, 3, 2}.String())
+
+	f := mustRead(t, spec{ti: []ti{{name: "t", typ: 2, dims: []uint64{32}, data: seq(18, 1)}, {name: "u", typ: 200, dims: []uint64{1}, offset: 32, data: seq(1, 1)}}}.build())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Check(ctx, "t")
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = f.Check(t.Context(), "u")
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, err = f.Check(t.Context(), "absent")
+	require.ErrorIs(t, err, ErrNotFound)
+
+	// A sparse file with a hole of whole pages.
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	whole := spec{ti: []ti{{name: "t", typ: 8, dims: []uint64{32, 1000}, data: bytes.Repeat([]byte{0x11}, 34_000)}}}.build()
+	require.NoError(t, os.WriteFile(path, whole[:8192], 0o600))
+	require.NoError(t, os.Truncate(path, int64(len(whole))))
+	f, err = Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	found, err := f.Check(t.Context(), "t")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, ZeroBlock, found[0].Kind)
+	require.Equal(t, (8192-f.Parts()[0].DataOffset+33)/34, found[0].Row)
 }
 
 // counting counts the reads of a file.

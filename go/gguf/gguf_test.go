@@ -404,6 +404,16 @@ func TestRealFiles(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, bytes, info.Bytes)
 				require.NoError(t, f.ReadTensor(info.Name, io.Discard))
+				found, err := f.Check(t.Context(), info.Name)
+				require.NoError(t, err)
+				for _, x := range found {
+					require.NotEqual(t, NotFinite, x.Kind, x)
+				}
+			}
+			if len(f.Tensors()) > 0 {
+				m, err := arch.Describe(f)
+				require.NoError(t, err)
+				require.Empty(t, m.Unused)
 			}
 			if n := len(f.Tensors()); n > 0 { // the data end where the file ends, but for padding
 				last := f.Tensors()[n-1]
