@@ -27,7 +27,7 @@ func (t *Tokenizer) appendPiece(dst []int32, sc *scratch, piece string) []int32 
 	}
 	for piece != "" {
 		part := piece[:min(len(piece), maxPiece)]
-		sc.symbols = sc.symbols[:0]
+		sc.begin(part)
 		for i := range len(part) {
 			sc.add(1, t.bytes[part[i]])
 		}

@@ -299,7 +299,7 @@ func (l *loader) merges() {
 		return
 	}
 	l.t.pairs = newPairTable(merges.Len())
-	var joined []byte
+	var buf []byte
 	for i := range merges.Len() {
 		merge := merges.Text(i)
 		at := -1
@@ -310,13 +310,14 @@ func (l *loader) merges() {
 			l.fail(ErrInvalid, keyMerges, i, "%s is no pair of tokens with a space between them", quote(merge))
 			return
 		}
-		left, ok := appendBytes(joined[:0], merge[:at])
+		left, ok := appendBytes(buf[:0], merge[:at])
 		joined, both := appendBytes(left, merge[at+1:])
+		buf = joined
 		if !ok || !both {
 			continue // of characters that text never has in its stand-ins
 		}
 		var ids [3]int32
-		for j, text := range [...]string{string(joined[:len(left)]), string(joined[len(left):]), string(joined)} {
+		for j, text := range [...]string{view(joined[:len(left)]), view(joined[len(left):]), view(joined)} {
 			if ids[j] = l.t.find(text); ids[j] == None {
 				l.fail(ErrInvalid, keyMerges, i, "%s: %s is no token", quote(merge), quote(text))
 				return

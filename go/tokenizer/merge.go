@@ -1,6 +1,9 @@
 package tokenizer
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // symbol is a part of a piece: a character or byte at first, a token in the end.
 type symbol struct {
@@ -33,6 +36,12 @@ func (sc *scratch) worthKeeping() bool {
 // to 40 bytes per byte of a piece.
 const maxPiece = 1 << 28
 
+// begin makes room for the symbols of a piece.
+func (sc *scratch) begin(piece string) {
+	sc.symbols = slices.Grow(sc.symbols[:0], len(piece))
+	sc.queue = slices.Grow(sc.queue[:0], len(piece))
+}
+
 // add appends a symbol of n bytes behind the last.
 func (sc *scratch) add(n int, id int32) {
 	i := int32(len(sc.symbols))
@@ -48,13 +57,12 @@ func (sc *scratch) add(n int, id int32) {
 func (t *Tokenizer) merge(sc *scratch, piece string) {
 	last := len(sc.symbols) - 1
 	sc.symbols[last].next = -1
-	sc.queue = sc.queue[:0]
 	for i := range last {
 		if b, ok := t.bigram(sc, piece, int32(i)); ok {
 			sc.queue = append(sc.queue, b)
 		}
 	}
-	for i := len(sc.queue)/2 - 1; i >= 0; i-- {
+	for i := (len(sc.queue)+2)/heapWidth - 1; i >= 0; i-- {
 		sc.sink(i)
 	}
 	for len(sc.queue) > 0 {
@@ -105,11 +113,14 @@ func (t *Tokenizer) bigram(sc *scratch, piece string, i int32) (bigram, bool) {
 	return bigram{key: uint64(order)<<32 | uint64(i), n: left.n + right.n, id: id}, true
 }
 
+// heapWidth is the number of entries below one of the queue: four stand in one cache line.
+const heapWidth = 4
+
 func (sc *scratch) push(b bigram) {
 	sc.queue = append(sc.queue, b)
 	i := len(sc.queue) - 1
 	for i > 0 {
-		up := (i - 1) / 2
+		up := (i - 1) / heapWidth
 		if sc.queue[up].key <= b.key {
 			break
 		}
@@ -135,12 +146,15 @@ func (sc *scratch) sink(i int) {
 	q := sc.queue
 	b := q[i]
 	for {
-		down := 2*i + 1
-		if down >= len(q) {
+		first := heapWidth*i + 1
+		if first >= len(q) {
 			break
 		}
-		if down+1 < len(q) && q[down+1].key < q[down].key {
-			down++
+		down := first
+		for j := first + 1; j < min(first+heapWidth, len(q)); j++ {
+			if q[j].key < q[down].key {
+				down = j
+			}
 		}
 		if b.key <= q[down].key {
 			break

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // space is what SentencePiece writes for a space.
@@ -26,8 +25,7 @@ func (t *Tokenizer) appendSPM(dst []int32, sc *scratch, text string) []int32 {
 	}
 	buf = append(buf, text...)
 	sc.escaped = buf
-	escaped := unsafe.String(unsafe.SliceData(buf), len(buf)) // buf is not written until the ids are out
-	for escaped != "" {
+	for escaped := view(buf); escaped != ""; {
 		n := t.word(escaped)
 		dst = t.appendWord(dst, sc, escaped[:n])
 		escaped = escaped[n:]
@@ -71,7 +69,7 @@ func (t *Tokenizer) setGlue() {
 }
 
 func (t *Tokenizer) appendWord(dst []int32, sc *scratch, word string) []int32 {
-	sc.symbols = sc.symbols[:0]
+	sc.begin(word)
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])
 		sc.add(n, t.findPlain(word[i:i+n]))

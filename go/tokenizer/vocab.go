@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"hash/maphash"
+	"unsafe"
 )
 
 // TokenType is what a token is for; numbers follow GGUF.
@@ -113,3 +114,6 @@ func (v *vocab) index() {
 		}
 	}
 }
+
+// view is the bytes as a string without a copy, for as long as they are not written.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
