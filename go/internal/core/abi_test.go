@@ -1,0 +1,105 @@
+package core
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// structFields is the sizes and offsets of a struct and its fields, in order.
+func structFields(t reflect.Type) [][2]uintptr {
+	fields := [][2]uintptr{{t.Size(), 0}}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Name == "Format" { // C has its two fields side by side
+			for j := range f.Type.NumField() {
+				g := f.Type.Field(j)
+				fields = append(fields, [2]uintptr{g.Type.Size(), f.Offset + g.Offset})
+			}
+			continue
+		}
+		fields = append(fields, [2]uintptr{f.Type.Size(), f.Offset})
+	}
+	return fields
+}
+
+func TestViewHasTheMemoryLayoutOfC(t *testing.T) {
+	var want [][2]uintptr
+	for _, v := range []any{View{}, tensor.Layout{}, tensor.Order{}} {
+		want = append(want, structFields(reflect.TypeOf(v))...)
+	}
+	if got := viewFields(); !reflect.DeepEqual(got, want) {
+		t.Errorf("C has (size, offset)\n%v\nGo has\n%v", got, want)
+	}
+}
+
+func TestEncodingsAreThoseOfPackageTensor(t *testing.T) {
+	for _, e := range Encodings() {
+		if i, known := e.ID.Info(); !known || i != e {
+			t.Errorf("C has %+v, Go has %+v", e, i)
+		}
+	}
+}
+
+func TestStatusText(t *testing.T) {
+	for _, c := range []struct {
+		status Status
+		want   string
+	}{
+		{Status{OK, -1, 0}, "ok"},
+		{Status{ErrClosed, 1, 7}, "operand 1: storage 7 (or the mark of it that the view was made in) is closed"},
+		{Status{ErrBusy, -1, 3}, "storage is in use: 3 pins are held by others"},
+		{Status{ErrFormat, 0, 12}, "operand 0: format Q4_K is unknown or not accepted here"},
+		{Status{ErrFormat, 0, 999}, "operand 0: format 999 is unknown or not accepted here"},
+		{Status{ErrNoKernel, 1, 16<<32 | uint64(OpMatMulT)}, "operand 1: no kernel for operation matmul_t on encoding IQ2_XXS"},
+		{Status{ErrLayout, 0, 1<<64 - 1}, "operand 0: strides, block axis or order are not accepted here (axis -1)"},
+		{Status{ErrFault, -1, 0x1000}, "a mapped page could not be read at address 0x1000 (file truncated, or an I/O error)"},
+		{Status{77, -1, 5}, "unknown status 5"},
+		{Status{-1, -1, 5}, "unknown status 5"},
+	} {
+		if got := c.status.Error(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.status, got, c.want)
+		}
+	}
+	seen := map[string]int32{}
+	for code := OK; code <= ErrReadOnly; code++ {
+		text := Status{code, -1, 0}.String()
+		if other, twice := seen[text]; twice || strings.HasPrefix(text, "unknown") {
+			t.Errorf("code %d has the text of %d: %q", code, other, text)
+		}
+		seen[text] = code
+	}
+	if (Status{Code: OK}).Err() != nil || (Status{Code: ErrIO}).Err() == nil {
+		t.Error("Err is nil exactly when the status is OK")
+	}
+}
+
+func TestKernelTable(t *testing.T) {
+	names := map[string]bool{}
+	portable := map[tensor.Encoding]bool{}
+	for i, k := range Kernels() {
+		if k.Op == "unknown" || k.ISA == "unknown" || !strings.HasPrefix(k.Name, "skeep_") {
+			t.Errorf("row %d: %+v", i, k)
+		}
+		if names[k.Name+k.Order.String()+k.Encoding.String()] {
+			t.Errorf("row %d stands twice: %+v", i, k)
+		}
+		names[k.Name+k.Order.String()+k.Encoding.String()] = true
+		if k.ISA == "portable" && !k.Runnable {
+			t.Errorf("portable row %d does not run", i)
+		}
+		if k.Op == "decode" && k.ISA == "portable" {
+			portable[k.Encoding] = true
+		}
+	}
+	for _, e := range Encodings() {
+		if !e.Retired && !portable[e.ID] {
+			t.Errorf("%s has no portable decode row", e.Name)
+		}
+	}
+	if isa := ISA(); isa == "unknown" {
+		t.Error(isa)
+	}
+}
