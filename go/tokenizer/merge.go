@@ -62,7 +62,7 @@ func (t *Tokenizer) merge(sc *scratch, piece string) {
 			sc.queue = append(sc.queue, b)
 		}
 	}
-	for i := (len(sc.queue)+2)/heapWidth - 1; i >= 0; i-- {
+	for i := len(sc.queue)/2 - 1; i >= 0; i-- {
 		sc.sink(i)
 	}
 	for len(sc.queue) > 0 {
@@ -113,14 +113,11 @@ func (t *Tokenizer) bigram(sc *scratch, piece string, i int32) (bigram, bool) {
 	return bigram{key: uint64(order)<<32 | uint64(i), n: left.n + right.n, id: id}, true
 }
 
-// heapWidth is the number of entries below one of the queue: four stand in one cache line.
-const heapWidth = 4
-
 func (sc *scratch) push(b bigram) {
 	sc.queue = append(sc.queue, b)
 	i := len(sc.queue) - 1
 	for i > 0 {
-		up := (i - 1) / heapWidth
+		up := (i - 1) / 2
 		if sc.queue[up].key <= b.key {
 			break
 		}
@@ -146,15 +143,12 @@ func (sc *scratch) sink(i int) {
 	q := sc.queue
 	b := q[i]
 	for {
-		first := heapWidth*i + 1
-		if first >= len(q) {
+		down := 2*i + 1
+		if down >= len(q) {
 			break
 		}
-		down := first
-		for j := first + 1; j < min(first+heapWidth, len(q)); j++ {
-			if q[j].key < q[down].key {
-				down = j
-			}
+		if down+1 < len(q) && q[down+1].key < q[down].key {
+			down++
 		}
 		if b.key <= q[down].key {
 			break
