@@ -1,0 +1,56 @@
+package gguf_test
+
+import (
+	"fmt"
+	"strings"
+	"testing/fstest"
+
+	"github.com/skeep-project/skeep/go/gguf"
+)
+
+// A model file of one key and one tensor, [2 3] in F32.
+var file = "GGUF\x03\x00\x00\x00" + // magic, version
+	"\x01\x00\x00\x00\x00\x00\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00\x00" + // a tensor, a key
+	"\x0c\x00\x00\x00\x00\x00\x00\x00general.name" + "\x08\x00\x00\x00" + "\x04\x00\x00\x00\x00\x00\x00\x00tiny" +
+	"\x01\x00\x00\x00\x00\x00\x00\x00w" + "\x02\x00\x00\x00" + // name, rank
+	"\x03\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00\x00\x00\x00\x00" + // columns, rows
+	"\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + // type, offset
+	strings.Repeat("\x00", 27) + // up to a multiple of 32
+	"\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40\x00\x00\x80\x40\x00\x00\xa0\x40\x00\x00\xc0\x40"
+
+func ExampleRead() {
+	f, err := gguf.Read(strings.NewReader(file), int64(len(file)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if v, ok := f.Value("general.name"); ok {
+		name, _ := v.Text()
+		fmt.Println(name)
+	}
+	for _, t := range f.Tensors() {
+		at, _ := f.Extent(t.Name)
+		fmt.Println(t.Name, t.TypeName(), t.Shape, t.Bytes, "bytes at", at.Offset)
+	}
+	// Output:
+	// tiny
+	// w F32 [2 3] 24 bytes at 128
+}
+
+// A damaged file is an error that names what and where; HeaderOnly lists it all the same.
+func ExampleHeaderOnly() {
+	fsys := fstest.MapFS{"cut.gguf": {Data: []byte(file[:len(file)-4])}}
+	_, err := gguf.OpenFS(fsys, "cut.gguf")
+	fmt.Println(err)
+
+	f, err := gguf.OpenFS(fsys, "cut.gguf", gguf.HeaderOnly())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	fmt.Println(len(f.Tensors()), f.Truncated() != nil)
+	// Output:
+	// gguf: tensor "w": bytes 128 to 152 reach past end of file (size 148), which is 4 bytes short in cut.gguf
+	// 1 true
+}
