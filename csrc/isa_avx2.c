@@ -32,6 +32,11 @@
 #include "dense/rope.h"
 #include "dense/kv_store.h"
 #include "dense/attend.h"
+#include "f32/matmul_t_avx2.h"
+#include "f16/matmul_t_avx2.h"
+#include "bf16/matmul_t_avx2.h"
+#include "q8_0/matmul_t_avx2.h"
+#include "q4_0/matmul_t_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

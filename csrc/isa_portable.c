@@ -63,3 +63,8 @@
 #include "dense/rope.h"
 #include "dense/kv_store.h"
 #include "dense/attend.h"
+#include "f32/matmul_t_portable.h"
+#include "f16/matmul_t_portable.h"
+#include "bf16/matmul_t_portable.h"
+#include "q8_0/matmul_t_portable.h"
+#include "q4_0/matmul_t_portable.h"

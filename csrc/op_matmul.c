@@ -1,0 +1,171 @@
+/* Products: y = x * transpose(w), one or several that share x, in one parallel region. */
+#include "operand.h"
+
+#define WEIGHTS 3
+#define ROWS 48                 /* a task has a multiple of them: bodies take 8, 16 and 24 rows at once */
+#define TASK_WEIGHTS (64 << 10) /* bytes of weights that are worth a task */
+#define TASK_X (1 << 20)        /* bytes of activations that should stay in the second-level cache */
+#define TASK_TOKENS 32          /* fewer in a task would unpack the weights too often */
+
+struct weight {
+  skeep_body_matmul_t *body;
+  const char *w, *bias; /* bias or NULL */
+  float *y;
+  int64_t w_stride, y_stride; /* bytes, elements */
+  size_t out, rows;           /* all, and of a task */
+  uint32_t first;             /* task */
+};
+
+/* What a task computes depends on nothing but its part of y: an output element is one body's work as a whole, and
+ * the bodies sum it in the same order however many rows and tokens they are given. */
+struct products {
+  struct weight weight[WEIGHTS];
+  uint32_t count;
+  const char *x;
+  int64_t x_stride;
+  size_t tokens, n, parts; /* of the tokens */
+};
+
+static void task(void *arg, uint32_t index, void *scratch) {
+  const struct products *p = arg;
+  const struct weight *w = p->weight;
+  while (w + 1 < p->weight + p->count && index >= w[1].first) w++;
+  const size_t tile = (index - w->first) / p->parts, part = (index - w->first) % p->parts;
+  const size_t o = tile * w->rows, t = p->tokens * part / p->parts, end = p->tokens * (part + 1) / p->parts;
+  const struct skeep_matmul_tile m = {.x = p->x + (int64_t)t * p->x_stride,
+                                      .x_stride = p->x_stride,
+                                      .w = w->w + (int64_t)o * w->w_stride,
+                                      .w_stride = w->w_stride,
+                                      .y = w->y + (int64_t)t * w->y_stride + o,
+                                      .y_stride = w->y_stride,
+                                      .tokens = end - t,
+                                      .rows = w->out - o < w->rows ? w->out - o : w->rows,
+                                      .n = p->n,
+                                      .scratch = scratch};
+  w->body(&m);
+  if (!w->bias) return;
+  for (size_t i = 0; i < m.tokens; i++)
+    for (size_t j = 0; j < m.rows; j++) {
+      float y, b;
+      char *to = (char *)(m.y + (int64_t)i * m.y_stride + j);
+      memcpy(&y, to, sizeof y);
+      memcpy(&b, w->bias + (o + j) * sizeof b, sizeof b);
+      y += b;
+      memcpy(to, &y, sizeof y);
+    }
+}
+
+static skeep_status run(struct products *p, skeep_pool *pool) {
+  const uint32_t wanted = 4 * skeep_pool_threads(pool); /* tasks, so that a slow worker delays little */
+  size_t tiles = 0, by_cache = TASK_X / (size_t)(p->x_stride ? p->x_stride : 1);
+  for (uint32_t i = 0; i < p->count; i++) {
+    struct weight *w = &p->weight[i];
+    size_t units = w->w_stride ? TASK_WEIGHTS / (ROWS * (size_t)w->w_stride) : 1;
+    if (units > w->out / (ROWS * wanted)) units = w->out / (ROWS * wanted);
+    w->rows = ROWS * (units ? units : 1);
+    tiles += (w->out - 1) / w->rows + 1;
+  }
+  if (by_cache < TASK_TOKENS) by_cache = TASK_TOKENS;
+  p->parts = (p->tokens - 1) / by_cache + 1;
+  if (p->parts * tiles < wanted) {
+    const size_t most = (p->tokens + 7) / 8, more = (wanted - 1) / tiles + 1;
+    p->parts = more < most ? more : most;
+  }
+  if (tiles > UINT32_MAX / p->parts) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
+  uint32_t tasks = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    p->weight[i].first = tasks;
+    tasks += (uint32_t)(((p->weight[i].out - 1) / p->weight[i].rows + 1) * p->parts);
+  }
+  return skeep_pool_run(pool, task, p, tasks);
+}
+
+/* All axes of v but the last as one: their product, and the stride of the innermost, in cells. */
+static skeep_status rows_of(const skeep_view *v, int32_t operand, size_t *rows, int64_t *stride) {
+  *rows = 1;
+  *stride = 0;
+  for (int a = v->layout.rank - 2; a >= 0; a--) {
+    if (v->layout.shape[a] == 1) continue;
+    if (*rows == 1)
+      *stride = v->layout.stride[a];
+    else if (v->layout.stride[a] != (int64_t)*rows * *stride)
+      return skeep_fail(SKEEP_ERR_LAYOUT, operand, (uint64_t)a);
+    *rows *= (size_t)v->layout.shape[a];
+  }
+  return skeep_ok();
+}
+
+/* One product: x with w, bias (or NULL) and y, at these positions of the call. */
+static skeep_status product(const skeep_view *x, const skeep_view *const v[3], const int32_t at[3], struct weight *w) {
+  const skeep_view *weight = v[0], *bias = v[1], *y = v[2];
+  if (!weight) return skeep_fail(SKEEP_ERR_ARGUMENT, at[0], 0);
+  const struct skeep_kernel *kernel;
+  skeep_status st = skeep_select_row(SKEEP_OP_MATMUL_T, (const skeep_view *const[]){x, weight, y}, 3, &kernel);
+  if (st.code != SKEEP_OK) {
+    if (st.operand > 0) st.operand = at[st.operand == 1 ? 0 : 2];
+    return st;
+  }
+  const uint32_t last = x->layout.rank - 1u;
+  if (weight->layout.rank != 2) return skeep_fail(SKEEP_ERR_SHAPE, at[0], weight->layout.rank);
+  SKEEP_TRY(operand_extent(weight, at[0], 1, x->layout.shape[last]));
+  SKEEP_TRY(operand_dense(y, at[2], SKEEP_F32, x->layout.rank));
+  for (uint32_t a = 0; a < last; a++) SKEEP_TRY(operand_extent(y, at[2], a, x->layout.shape[a]));
+  SKEEP_TRY(operand_extent(y, at[2], last, weight->layout.shape[0]));
+  if (bias) {
+    SKEEP_TRY(operand_dense(bias, at[1], SKEEP_F32, 1));
+    SKEEP_TRY(operand_extent(bias, at[1], 0, weight->layout.shape[0]));
+  }
+  size_t tokens; /* those of x: the extents agree */
+  SKEEP_TRY(rows_of(y, at[2], &tokens, &w->y_stride));
+  const int64_t bytes = skeep_encoding_find(weight->encoding)->block_bytes;
+  w->body = (skeep_body_matmul_t *)kernel->body;
+  w->w = operand_start(weight, bytes);
+  w->w_stride = operand_step(weight, 0, bytes);
+  w->bias = bias ? operand_start(bias, sizeof(float)) : NULL;
+  w->y = (float *)(void *)operand_start(y, sizeof(float));
+  w->out = (size_t)weight->layout.shape[0];
+  return skeep_ok();
+}
+
+/* op's operands: x, count weights, with_bias times count biases, count outputs. */
+static skeep_status products(struct skeep_op *op, uint32_t count, int with_bias) {
+  struct products p = {.count = count};
+  const skeep_view *x = op->v[0];
+  if (!x) return skeep_fail(SKEEP_ERR_ARGUMENT, 0, 0);
+  if (!x->layout.rank) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t w = 1 + i, bias = w + count, y = bias + (with_bias ? count : 0);
+    const skeep_view *const v[3] = {op->v[w], with_bias ? op->v[bias] : NULL, op->v[y]};
+    SKEEP_TRY(product(x, v, (const int32_t[3]){(int32_t)w, (int32_t)bias, (int32_t)y}, &p.weight[i]));
+  }
+  SKEEP_TRY(rows_of(x, 0, &p.tokens, &p.x_stride));
+  const int64_t bytes = skeep_encoding_find(x->encoding)->block_bytes;
+  p.x = operand_start(x, bytes);
+  p.x_stride *= bytes;
+  p.n = (size_t)x->layout.shape[x->layout.rank - 1];
+  return run(&p, op->pool);
+}
+
+skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
+                            const skeep_view *y) {
+  struct skeep_op op;
+  SKEEP_TRY(skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, w, y}, 3, 1u << 2, 0));
+  return skeep_op_end(&op, products(&op, 1, 0));
+}
+
+skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view *x, uint32_t count,
+                           const skeep_view *const *w, const skeep_view *const *bias, const skeep_view *const *y) {
+  struct skeep_op op;
+  const skeep_view *v[1 + 3 * WEIGHTS] = {x};
+  const skeep_status wrong = !count || count > WEIGHTS ? skeep_fail(SKEEP_ERR_ARGUMENT, -1, 3)
+                             : !w || !y                ? skeep_fail(SKEEP_ERR_ARGUMENT, -1, w ? 6 : 4)
+                                                       : skeep_ok();
+  if (wrong.code != SKEEP_OK) count = 0; /* the step, if any, still has to hear of it */
+  for (uint32_t i = 0; i < count; i++) {
+    v[1 + i] = w[i];
+    v[1 + count + i] = bias ? bias[i] : NULL;
+    v[1 + 2 * count + i] = y[i];
+  }
+  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 1 + 3 * count, ((1u << count) - 1) << (1 + 2 * count), 0));
+  return skeep_op_end(&op, count ? products(&op, count, 1) : wrong);
+}

@@ -1,0 +1,27 @@
+/* The exact product in plain C, for every encoding that decodes: what the fast ones are measured against. */
+#ifndef SKEEP_TILE_EXACT_PORTABLE_H
+#define SKEEP_TILE_EXACT_PORTABLE_H
+
+#include "tile/tile.h"
+
+SKEEP_INLINE void exact_portable(const struct skeep_matmul_tile *tile, skeep_body_decode *decode, size_t block,
+                                 size_t bytes) {
+  float *w = tile->scratch;
+  for (size_t o = 0; o < tile->rows; o++) {
+    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
+      const size_t count = skeep_min(SKEEP_SECTION, tile->n - k), whole = count - count % 8;
+      decode(tile->w + (int64_t)o * tile->w_stride + k / block * bytes, count / block, w);
+      for (size_t t = 0; t < tile->tokens; t++) {
+        const skeep_f32_any *x = (const skeep_f32_any *)(tile->x + (int64_t)t * tile->x_stride) + k;
+        float lane[8] = {0};
+        for (size_t j = 0; j < whole; j += 8)
+          for (size_t l = 0; l < 8; l++) lane[l] += w[j + l] * x[j + l];
+        for (size_t l = 0; l < count - whole; l++) lane[l] += w[whole + l] * x[whole + l];
+        const float sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+        skeep_section_end((skeep_f32_any *)tile->y + (int64_t)t * tile->y_stride + o, sum, k == 0);
+      }
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* The integer product in plain C, for every encoding: what the fast ones are measured against. */
+#ifndef SKEEP_TILE_INTEGER_PORTABLE_H
+#define SKEEP_TILE_INTEGER_PORTABLE_H
+
+#include "tile/tile.h"
+
+/* 32 consecutive weights: element j has the value scale[j / 16] * code[j] + offset[j / 16]. Integer scales of
+ * sub-blocks may be part of the codes: 16 * |code| * 127 must stay below 2^31. */
+struct integer_group {
+  int16_t code[32];
+  float scale[2], offset[2];
+};
+
+/* Group g of the blocks that begin at row. */
+typedef void integer_group_of(const char *row, size_t g, struct integer_group *out);
+
+SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
+                                   size_t bytes) {
+  struct integer_group *w = tile->scratch;
+  for (size_t o = 0; o < tile->rows; o++) {
+    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
+      const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
+      const char *row = tile->w + (int64_t)o * tile->w_stride + k / block * bytes;
+      for (size_t g = 0; g < groups; g++) group_of(row, g, &w[g]);
+      for (size_t t = 0; t < tile->tokens; t++) {
+        const skeep_block_a8 *x = (const void *)(tile->x + (int64_t)t * tile->x_stride);
+        x += k / SKEEP_ELEMENTS_a8;
+        float sum = 0;
+        for (size_t g = 0; g < groups; g++) {
+          const skeep_block_a8 *a = x + g / 4;
+          for (size_t h = 2 * (g % 4), i = 0; i < 2; i++, h++) {
+            int32_t s = 0;
+            for (size_t j = 0; j < 16; j++) s += w[g].code[16 * i + j] * a->qs[16 * h + j];
+            sum += a->d[h / 2] * (w[g].scale[i] * (float)s + w[g].offset[i] * (float)a->sums[h]);
+          }
+        }
+        skeep_section_end((skeep_f32_any *)tile->y + (int64_t)t * tile->y_stride + o, sum, k == 0);
+      }
+    }
+  }
+}
+
+#endif
