@@ -176,7 +176,8 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
   }
   if (op >= OPS || !selectors[op].operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
   const struct selector *s = &selectors[op];
-  if (count != (uint32_t)s->operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
+  if (count > s->operands || (int32_t)count <= s->key || (int32_t)count <= s->other)
+    return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
   const int8_t used[] = {s->key, s->other};
   for (size_t i = 0; i < 2; i++) {
     if (used[i] < 0) continue;

@@ -352,7 +352,8 @@ typedef struct skeep_kernel_info {
 } skeep_kernel_info;
 SKEEP_API size_t skeep_kernel_count(void);
 SKEEP_API skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info);
-/* The row that op would run on these operands (in the operation's order; absent ones NULL), or
+/* The row that op would run on these operands (in the operation's order; absent ones NULL; those behind the ones
+ * that a row is chosen by may be left out), or
  * ERR_NO_KERNEL / ERR_LAYOUT / ERR_FORMAT naming the operand that lacks something. CONVERT and EMBED answer with
  * the DECODE row that does their work, PROJECT with the row of its first weight; operations without rows
  * (PREPACK) are ERR_ARGUMENT. Touches no payload. */

@@ -15,8 +15,18 @@ static got_i64 get_i64(const skeep_view *v, int64_t a, int64_t b, int64_t c, int
   g.status = skeep_get_i64(v, (const int64_t[]){a, b, c, d}, &g.value);
   return g;
 }
+// The operands of a project stand side by side in a frame: x, then w, bias and y of each weight in groups of
+// count; bit i of present says that operand i is there.
+static skeep_status project(skeep_pool *pool, skeep_step *step, const skeep_view *frame, uint32_t count,
+                            uint32_t present) {
+  const skeep_view *v[10] = {0};
+  for (uint32_t i = 0; i <= 3 * count; i++) v[i] = present >> i & 1 ? &frame[i] : NULL;
+  return skeep_project(pool, step, v[0], count, v + 1, v + 1 + count, v + 1 + 2 * count);
+}
 */
 import "C"
+
+import "unsafe"
 
 // The operations below are those of include/skeep.h, which states shapes, formats and errors. Each takes
 // the pool, the running step (or nil), and its operands in C's order, nil for an absent one. The views are
@@ -101,6 +111,39 @@ func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
 func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
 	f := s.take()
 	st := statusOf(C.skeep_embed(p.ptr(), s.ptr(), f.put(0, table), f.put(1, ids), C.float(scale), f.put(2, y)))
+	s.give(f)
+	return st
+}
+
+// MatMulT is y = x · wᵀ. x in the activation form takes the integer row of the kernel table, x in F32 the exact
+// one.
+func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_matmul_t(p.ptr(), s.ptr(), f.put(0, x), f.put(1, w), f.put(2, y)))
+	s.give(f)
+	return st
+}
+
+// Project is y[i] = x · w[i]ᵀ + bias[i] for i < n, 1 to 3, in one region. A bias may be nil. Operand positions of
+// the status: x = 0, w = 1…n, bias = n+1…2n, y = 2n+1…3n.
+func Project(p *Pool, s *Step, x *View, n int, w, bias, y *[3]*View) Status {
+	if n < 1 || n > len(w) {
+		return Status{Code: ErrArgument, Operand: -1, Detail: 3}
+	}
+	f := s.take()
+	var present C.uint32_t
+	put := func(i int, v *View) {
+		if f.put(i, v) != nil {
+			present |= 1 << i
+		}
+	}
+	put(0, x)
+	for i := range n {
+		put(1+i, w[i])
+		put(1+n+i, bias[i])
+		put(1+2*n+i, y[i])
+	}
+	st := statusOf(C.project(p.ptr(), s.ptr(), (*C.skeep_view)(unsafe.Pointer(f)), C.uint32_t(n), present))
 	s.give(f)
 	return st
 }
