@@ -89,8 +89,7 @@ const (
 	RopeNeoX   RopeForm = 1 // (i, i+dims/2)
 )
 
-// RopeParams are the constants of a rotary embedding with linear and YaRN scaling. Memory layout
-// equals C's skeep_rope_params.
+// RopeParams are the constants of a rotary embedding with linear and YaRN scaling.
 type RopeParams struct {
 	Form               RopeForm
 	Dims               uint32  // leading elements of a head that rotate
@@ -100,7 +99,6 @@ type RopeParams struct {
 	AttnFactor         float32 // 1 without YaRN
 	BetaFast, BetaSlow float32
 	OriginalContext    uint32
-	_                  uint32
 }
 
 // AttendParams are the constants of an attention.
@@ -108,7 +106,6 @@ type AttendParams struct {
 	Scale   float32 // of q·k
 	Softcap float32 // 0 = none
 	Window  uint32  // 0 = everything up to the position
-	_       uint32
 }
 
 // GLUForm is the activation of a gated linear unit.

@@ -391,7 +391,8 @@ func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 		return View{}
 	}
 	start := e.start()
-	st := core.Rope(e.pool, e.step, desc(&x), desc(&positions), desc(&factors), core.RopeParams(p), desc(&y))
+	st := core.Rope(e.pool, e.step, desc(&x), desc(&positions), desc(&factors), core.RopeParams{Form: uint32(p.Form), Dims: p.Dims, Base: p.Base, Scale: p.Scale,
+		ExtFactor: p.ExtFactor, AttnFactor: p.AttnFactor, BetaFast: p.BetaFast, BetaSlow: p.BetaSlow, OriginalContext: p.OriginalContext}, desc(&y))
 	if !e.done(op, start, st, &x, &positions, &factors, &y) {
 		return View{}
 	}
@@ -421,7 +422,7 @@ func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams)
 		return View{}
 	}
 	start := e.start()
-	st := core.Attend(e.pool, e.step, desc(&q), desc(&kAll), desc(&vAll), desc(&positions), desc(&sequences), core.AttendParams(p), desc(&y))
+	st := core.Attend(e.pool, e.step, desc(&q), desc(&kAll), desc(&vAll), desc(&positions), desc(&sequences), core.AttendParams{Scale: p.Scale, Softcap: p.Softcap, Window: p.Window}, desc(&y))
 	if !e.done(op, start, st, &q, &kAll, &vAll, &positions, &sequences, &y) {
 		return View{}
 	}
