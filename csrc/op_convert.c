@@ -4,6 +4,13 @@
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static uint32_t element_bytes(const skeep_view *v) { return skeep_encoding_find(v->encoding)->block_bytes; }
 
+/* None of these operations has an optional operand. */
+static skeep_status all_present(const struct skeep_op *op) {
+  for (uint32_t i = 0; i < op->count; i++)
+    if (!op->v[i]) return skeep_fail(SKEEP_ERR_ARGUMENT, (int32_t)i, 0);
+  return skeep_ok();
+}
+
 /* Shapes and ranks agree, or the status names y and the first axis that does not. */
 static skeep_status same_shape(const skeep_view *x, const skeep_view *y) {
   if (x->layout.rank != y->layout.rank) return skeep_fail(SKEEP_ERR_SHAPE, 1, x->layout.rank);
@@ -243,7 +250,8 @@ static skeep_status run_convert(struct convert *c, skeep_pool *pool) {
 static skeep_status convert(struct skeep_op *op) {
   struct convert c = {.x = op->v[0], .y = op->v[1]};
   const skeep_order row_major = {0, 0, 0, 0};
-  const skeep_status s = same_shape(c.x, c.y);
+  skeep_status s = all_present(op);
+  if (!s.code) s = same_shape(c.x, c.y);
   if (s.code) return s;
   const uint32_t from = c.x->encoding, to = c.y->encoding;
   if (c.y->layout.block != 1) return skeep_fail(SKEEP_ERR_FORMAT, 1, to);
@@ -303,7 +311,8 @@ static void relay_box(const void *arg, const int64_t at[4], const int64_t extent
 
 static skeep_status prepack(struct skeep_op *op) {
   const skeep_view *x = op->v[0], *y = op->v[1];
-  const skeep_status s = same_shape(x, y);
+  skeep_status s = all_present(op);
+  if (!s.code) s = same_shape(x, y);
   if (s.code) return s;
   if (x->encoding != y->encoding) return skeep_fail(SKEEP_ERR_FORMAT, 1, y->encoding);
   if (x->layout.block == 1) return run_convert(&(struct convert){.x = x, .y = y}, op->pool);
@@ -344,6 +353,8 @@ static void quantize_box(const void *arg, const int64_t at[4], const int64_t ext
 
 static skeep_status quantize_rows(struct skeep_op *op) {
   struct quantize q = {.x = op->v[0], .y = op->v[1]};
+  skeep_status s = all_present(op);
+  if (s.code) return s;
   const int last = q.x->layout.rank - 1;
   if (last < 0) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
   if (q.x->encoding != SKEEP_F32) return skeep_fail(SKEEP_ERR_FORMAT, 0, q.x->encoding);
@@ -351,7 +362,7 @@ static skeep_status quantize_rows(struct skeep_op *op) {
       skeep_kernel_find(SKEEP_OP_QUANTIZE_ROWS, SKEEP_F32, q.y->encoding, (skeep_order){0, 0, 0, 0});
   if (!k) return skeep_fail(SKEEP_ERR_FORMAT, 1, q.y->encoding);
   q.body = (skeep_body_quantize_rows *)k->body;
-  const skeep_status s = same_shape(q.x, q.y);
+  s = same_shape(q.x, q.y);
   if (s.code) return s;
   if (q.x->layout.stride[last] != 1 && q.x->layout.shape[last] > 1)
     return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)last);
@@ -410,6 +421,8 @@ static void embed_box(const void *arg, const int64_t at[4], const int64_t extent
 
 static skeep_status embed(struct skeep_op *op, float scale) {
   struct embed e = {.table = op->v[0], .ids = op->v[1], .y = op->v[2], .scale = scale, .bad = -1};
+  const skeep_status present = all_present(op);
+  if (present.code) return present;
   const skeep_layout *table = &e.table->layout, *ids = &e.ids->layout, *y = &e.y->layout;
   e.decode = decoder(e.table->encoding);
   if (!e.decode) return skeep_fail(SKEEP_ERR_FORMAT, 0, e.table->encoding);
