@@ -176,10 +176,17 @@ func Resolve(path string, o Options) (*resolver.Resolution, error) {
 		return nil, err
 	}
 	d, err := decide(s, o)
-	if err = errors.Join(err, s.File.Close()); err != nil {
+	return d.resolution, errors.Join(err, s.File.Close())
+}
+
+// ResolveBytes decides for a file that lies in memory as OpenBytes would.
+func ResolveBytes(name string, b []byte, o Options) (*resolver.Resolution, error) {
+	s, err := load.Bytes(name, b)
+	if err != nil {
 		return nil, err
 	}
-	return d.resolution, nil
+	d, err := decide(s, o)
+	return d.resolution, err
 }
 
 func decide(s load.Source, o Options) (d decision, err error) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	_ "github.com/ianlancetaylor/cgosymbolizer" // C frames in crashes and profiles
+	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
 )
 
@@ -37,6 +38,16 @@ type verdict struct{ error }
 
 func (v verdict) Unwrap() error { return v.error }
 
+// refusal makes a strict profile's refusal the answer "no".
+func refusal(err error) error {
+	var refused *resolver.RefusedError
+	var budget *resolver.BudgetError
+	if errors.As(err, &refused) || errors.As(err, &budget) {
+		return verdict{err}
+	}
+	return err
+}
+
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "skeep",
@@ -49,6 +60,6 @@ prints each choice with its reason before a byte of payload is read, and compute
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(inspectCommand(), kernelsCommand())
+	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand())
 	return root
 }

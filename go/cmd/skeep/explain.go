@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/model"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/spf13/cobra"
+)
+
+type decisionRow struct {
+	Tensor    string `json:"tensor"`
+	Role      string `json:"role"`
+	Encoding  string `json:"encoding"`
+	Form      string `json:"form"`
+	Placement string `json:"placement"`
+	Bytes     int64  `json:"bytes"`
+	Reason    string `json:"reason"`
+}
+
+func explainCommand() *cobra.Command {
+	var why string
+	c := &cobra.Command{
+		Use:   "explain [MODEL]",
+		Short: "Form and placement of every tensor, with the reason",
+		Long: `explain decides, from the header alone, in which form and where every tensor of a model will live, and says
+why. No payload is read. It ends with 1 when a strict profile refuses the model.`,
+		Example: "  skeep explain model.gguf\n  skeep explain model.gguf --profile mobile_2gb\n  skeep explain model.gguf --why blk.0.attn_q.weight",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	format := outputFlag(c)
+	options := modelFlags(c)
+	c.Flags().StringVar(&why, "why", "", "only this tensor")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		o, profile, err := options()
+		if err != nil {
+			return err
+		}
+		r, err := resolve(args, o)
+		if err != nil {
+			return refusal(err)
+		}
+		rows := []decisionRow{}
+		t := table{columns: []string{"tensor", "role", "encoding", "form", "placement", "size", "reason"}}
+		for _, d := range r.Decisions {
+			if why != "" && d.Name != why {
+				continue
+			}
+			row := describeDecision(d)
+			rows = append(rows, row)
+			t.add(row.Tensor, row.Role, row.Encoding, row.Form, row.Placement, resolver.Size(row.Bytes), row.Reason)
+		}
+		if why != "" && len(rows) == 0 {
+			return fmt.Errorf("no tensor %q", why)
+		}
+		if *format == "table" {
+			fmt.Fprintf(c.ErrOrStderr(), "profile %s, budget %s\n", profile, resolver.Size(r.Profile.Budget))
+		}
+		return write(c.OutOrStdout(), *format, t, map[string]any{"profile": r.Profile.Name, "budget": r.Profile.Budget, "decisions": rows, "total": r.Total()})
+	}
+	return c
+}
+
+func resolve(args []string, o model.Options) (*resolver.Resolution, error) {
+	path, isFile := modelArg(args)
+	if !isFile {
+		return model.ResolveBytes(path, embedded.Model(), o)
+	}
+	return model.Resolve(path, o)
+}
+
+// describeDecision writes a decision as people and scripts read it.
+func describeDecision(d resolver.Decision) decisionRow {
+	row := decisionRow{Tensor: d.Name, Role: d.Role, Placement: d.Spec.Domain.String(), Bytes: d.Form.Bytes, Reason: d.Reason}
+	if d.IsWeight {
+		row.Encoding, row.Form = d.Stored.String(), d.Form.String()
+	}
+	if d.Form.Action == resolver.Skip {
+		row.Placement = "-"
+	}
+	return row
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/internal/machine"
+	"github.com/skeep-project/skeep/go/model"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/spf13/cobra"
+)
+
+// modelFlags adds the flags that decide forms, places and sizes to a command, and returns what reads
+// them into options, with a line that says which profile holds and why.
+func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err error) {
+	var name, kv string
+	var forms, places []string
+	var o model.Options
+	load := string(model.LoadMap)
+	f := c.Flags()
+	f.StringVar(&name, "profile", "", "device profile: "+strings.Join(resolver.ProfileNames(), ", ")+", or a JSON file (default: by the machine's memory)")
+	f.StringArrayVar(&forms, "form", nil, "override a form: 'GLOB=keep|f32|f16|bf16', repeatable, the last match wins")
+	f.StringArrayVar(&places, "place", nil, "override a placement: 'GLOB=heap|offheap|mapped', repeatable, the last match wins")
+	f.IntVar(&o.Threads, "threads", 0, "threads that compute (default: physical performance cores within affinity and quota)")
+	f.IntVar(&o.Context, "ctx", 0, "positions of the sequence (default: the model's, at most 4096)")
+	f.IntVar(&o.Chunk, "chunk", 512, "tokens of one step at most")
+	f.StringVar(&load, "load", load, fmt.Sprintf("how weights come into memory: %v", model.LoadModes))
+	f.BoolVar(&o.Exact, "exact", false, "F32 activations and KV cache instead of 8-bit activations")
+	f.StringVar(&kv, "kv", "", "encoding of the KV cache: f32, f16 or bf16 (default: the profile's)")
+	f.StringVar(&o.Pre, "pre", "", "pre-tokenizer, when the file's is absent or unknown")
+	return func() (model.Options, string, error) {
+		here := machine.Here()
+		p, why := resolver.Default(here.Memory)
+		if name != "" {
+			var err error
+			if p, err = readProfile(name, here.Memory); err != nil {
+				return o, "", err
+			}
+			why = "as asked for"
+		}
+		o.Profile, o.Load = &p, model.LoadMode(load)
+		if kv != "" {
+			e, err := tensor.ParseEncoding(kv)
+			if err != nil {
+				return o, "", fmt.Errorf("--kv: %w", err)
+			}
+			o.KV = &e
+		}
+		for _, list := range []struct {
+			flag  string
+			items []string
+			set   func(*resolver.Override, string)
+		}{
+			{"form", forms, func(o *resolver.Override, s string) { o.Form = s }},
+			{"place", places, func(o *resolver.Override, s string) { o.Place = s }},
+		} {
+			for _, item := range list.items {
+				glob, value, ok := strings.Cut(item, "=")
+				if !ok || value == "" {
+					return o, "", fmt.Errorf("--%s %q, want GLOB=VALUE", list.flag, item)
+				}
+				override := resolver.Override{Pattern: glob}
+				list.set(&override, value)
+				o.Overrides = append(o.Overrides, override)
+			}
+		}
+		return o, fmt.Sprintf("%s (%s)", p.Name, why), nil
+	}
+}
+
+// readProfile takes a built-in profile's name, or else a JSON file's.
+func readProfile(name string, memory int64) (p resolver.Profile, err error) {
+	if !strings.ContainsAny(name, "./") {
+		return resolver.ProfileNamed(name, memory)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return p, err
+	}
+	p, err = resolver.ReadProfile(f, memory)
+	return p, errors.Join(err, f.Close())
+}
+
+// embeddedName is what the embedded model is called where a file's path would stand.
+const embeddedName = "embedded model"
+
+// modelArg is the optional MODEL argument.
+func modelArg(args []string) (path string, isFile bool) {
+	if len(args) == 0 {
+		return embeddedName, false
+	}
+	return args[0], true
+}
+
+func openModel(c *cobra.Command, args []string, o model.Options) (*model.Model, error) {
+	path, isFile := modelArg(args)
+	if !isFile {
+		return model.OpenBytes(c.Context(), path, embedded.Model(), o)
+	}
+	return model.Open(c.Context(), path, o)
+}

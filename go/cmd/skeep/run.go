@@ -1,0 +1,282 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/skeep-project/skeep/go/model"
+	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/skeep-project/skeep/go/sample"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/tokenizer"
+	"github.com/skeep-project/skeep/go/trace"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// runResult is what run prints as JSON. Times are seconds.
+type runResult struct {
+	PromptIDs []int32      `json:"prompt_ids"`
+	IDs       []int32      `json:"ids"` // without the token that ends the text
+	Text      string       `json:"text"`
+	Stop      model.Stop   `json:"stop"`
+	Times     runTimes     `json:"times"`
+	Memory    model.Memory `json:"memory"`
+}
+
+type runTimes struct {
+	Load       float64 `json:"load"`
+	FirstToken float64 `json:"first_token"` // from the end of the load
+	Prefill    float64 `json:"prefill_tokens_per_second"`
+	Decode     float64 `json:"decode_tokens_per_second"` // 0 when only one token was generated
+	Bandwidth  float64 `json:"decode_bytes_per_second"`  // bytes of weights that decoding read
+}
+
+func runCommand() *cobra.Command {
+	var prompt, ids, traceFile, format string
+	var n int
+	var p sample.Params
+	c := &cobra.Command{
+		Use:   "run [MODEL]",
+		Short: "Generate text; without MODEL by the embedded model",
+		Long: `run loads a GGUF model, says where its weights will live and why, and continues the prompt: -p, else standard
+input when it is no terminal and not empty, else the model's own example. Text goes to stdout, the rest to stderr.`,
+		Example: "  skeep run\n  skeep run -p '12+30='\n  skeep run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 1\n  skeep run model.gguf -p hello -o json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	options := modelFlags(c)
+	f := c.Flags()
+	f.StringVarP(&prompt, "prompt", "p", "", "the prompt")
+	f.StringVar(&ids, "ids", "", "the prompt as token ids, separated by commas or spaces")
+	f.IntVarP(&n, "n", "n", 128, "tokens to generate at most")
+	f.Float64Var(&p.Temperature, "temp", 0, "temperature; 0 takes the most probable token")
+	f.IntVar(&p.TopK, "top-k", 0, "sample from the k most probable tokens; 0: all")
+	f.Float64Var(&p.TopP, "top-p", 0, "then from the fewest whose probability reaches p; 0: all")
+	f.Float64Var(&p.MinP, "min-p", 0, "then from those of at least p times the largest probability")
+	f.Uint64Var(&p.Seed, "seed", 0, "seed of the sampling")
+	f.StringVar(&traceFile, "trace", "", "write every op as a trace for ui.perfetto.dev to this file")
+	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
+	c.MarkFlagsMutuallyExclusive("prompt", "ids")
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if format != "text" && format != "json" {
+			return fmt.Errorf("output format %q, want text or json", format)
+		}
+		if n < 1 {
+			return fmt.Errorf("-n %d, want at least 1", n)
+		}
+		if _, err := sample.New(p); err != nil {
+			return err
+		}
+		o, profile, err := options()
+		if err != nil {
+			return err
+		}
+		if traceFile != "" {
+			o.Trace = trace.NewRecorder(1 << 18)
+			defer func() { err = errors.Join(err, writeFile(traceFile, o.Trace.WritePerfetto)) }()
+		}
+		notes := c.ErrOrStderr()
+		o.Explain = func(r *resolver.Resolution) error {
+			name, _ := modelArg(args)
+			fmt.Fprintf(notes, "%s, profile %s\n", name, profile)
+			summarize(notes, r)
+			return nil
+		}
+		var given []int32
+		if ids != "" {
+			if given, err = parseIDs(ids); err != nil {
+				return err
+			}
+		}
+		text, found, err := promptText(c, prompt)
+		if err != nil {
+			return err
+		}
+		m, err := openModel(c, args, o)
+		if err != nil {
+			return refusal(err)
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		for _, note := range m.Notes() {
+			fmt.Fprintln(notes, "note:", note)
+		}
+		if given == nil {
+			if !found {
+				if text = m.Example(); text == "" {
+					return errors.New("no prompt: give -p, --ids or standard input; this model has no example of its own")
+				}
+			}
+			given = m.Tokenizer().Encode(text, tokenizer.Options{BOS: true})
+		} else {
+			text = m.Tokenizer().Decode(given, tokenizer.DecodeOptions{})
+		}
+		if len(given) == 0 {
+			return errors.New("the prompt has no tokens")
+		}
+		stream := io.Discard
+		if format == "text" {
+			stream = c.OutOrStdout()
+			fmt.Fprint(notes, "\n", text)
+		}
+		r, err := generate(c, m, given, model.GenerateOptions{Sample: p, MaxTokens: n}, stream)
+		if err != nil {
+			return err
+		}
+		if format == "json" {
+			return write(c.OutOrStdout(), "json", table{}, r)
+		}
+		fmt.Fprintln(stream)
+		summarizeRun(notes, m, r)
+		return nil
+	}
+	return c
+}
+
+// promptText is the prompt of -p or standard input; found is false when there is neither.
+func promptText(c *cobra.Command, flag string) (text string, found bool, err error) {
+	if c.Flags().Changed("prompt") {
+		return flag, true, nil
+	}
+	if c.Flags().Changed("ids") {
+		return "", false, nil
+	}
+	if in, isFile := c.InOrStdin().(*os.File); isFile && term.IsTerminal(int(in.Fd())) {
+		return "", false, nil
+	}
+	b, err := io.ReadAll(c.InOrStdin())
+	return string(b), len(b) > 0, err
+}
+
+func parseIDs(list string) (ids []int32, err error) {
+	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+		id, err := strconv.ParseInt(field, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("--ids: %w", err)
+		}
+		ids = append(ids, int32(id))
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("--ids: no id given")
+	}
+	return ids, nil
+}
+
+func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.GenerateOptions, stream io.Writer) (r runResult, err error) {
+	s, err := m.NewSession()
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r = runResult{PromptIDs: prompt, IDs: []int32{}, Times: runTimes{Load: m.LoadTime().Seconds()}}
+	var text strings.Builder
+	start := time.Now()
+	var first, last time.Time
+	tokens := 0
+	for t, err := range s.Generate(c.Context(), prompt, o) {
+		if err != nil {
+			return r, err
+		}
+		if last = time.Now(); tokens == 0 {
+			first = last
+		}
+		tokens++
+		if t.Stop != model.StopEOS {
+			r.IDs = append(r.IDs, t.ID)
+		}
+		text.WriteString(t.Text)
+		if _, err := io.WriteString(stream, t.Text); err != nil {
+			return r, err
+		}
+		r.Stop = t.Stop
+	}
+	r.Text = text.String()
+	r.Times.FirstToken = first.Sub(start).Seconds()
+	r.Times.Prefill = float64(len(prompt)) / r.Times.FirstToken
+	if tokens > 1 {
+		r.Times.Decode = float64(tokens-1) / last.Sub(first).Seconds()
+		r.Times.Bandwidth = r.Times.Decode * float64(m.TokenBytes())
+	}
+	r.Memory, err = s.Memory()
+	return r, err
+}
+
+// summarize says in a few lines where weights will live and why: one for each kind of decision.
+func summarize(w io.Writer, r *resolver.Resolution) {
+	type kind struct{ form, place, reason string }
+	count, bytes := map[kind]int{}, map[kind]int64{}
+	var order []kind
+	for _, d := range r.Decisions {
+		row := describeDecision(d)
+		k := kind{row.Form, row.Placement, row.Reason}
+		if !d.IsWeight {
+			k.form = d.Name
+		}
+		if count[k] == 0 {
+			order = append(order, k)
+		}
+		count[k]++
+		bytes[k] += d.Form.Bytes
+	}
+	for _, k := range order {
+		what := k.form
+		if count[k] > 1 {
+			what = fmt.Sprintf("%d x %s", count[k], k.form)
+		}
+		fmt.Fprintf(w, "  %s, %s, %s: %s\n", what, k.place, resolver.Size(bytes[k]), k.reason)
+	}
+}
+
+func summarizeRun(w io.Writer, m *model.Model, r runResult) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintln(w)
+	line("load", "%.3f s", r.Times.Load)
+	line("first token", "%.3f s", r.Times.FirstToken)
+	line("prefill", "%.1f tokens/s (%d tokens)", r.Times.Prefill, len(r.PromptIDs))
+	if r.Times.Decode > 0 {
+		line("decode", "%.1f tokens/s (%d tokens, %s)", r.Times.Decode, len(r.IDs), r.Stop)
+		line("bandwidth", "%.2f GB/s (%s of weights a token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
+	}
+	line("Go heap", "%s", resolver.Size(r.Memory.Heap))
+	line("off-heap", "%s (KV cache %s, slab %s; in %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab), place(m, "kv"))
+	line("mapped", "%s (%s in memory)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))
+	line("resident", "%s", resolver.Size(r.Memory.Resident))
+}
+
+// place is the domain of a need.
+func place(m *model.Model, need string) tensor.Domain {
+	d, _ := m.Resolution().Decision(need)
+	return d.Spec.Domain
+}
+
+// writeFile writes a file as a whole or not at all.
+func writeFile(name string, content func(io.Writer) error) error {
+	f, err := os.CreateTemp(dirOf(name), ".skeep-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(content(f), f.Close())
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func dirOf(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[:i+1]
+	}
+	return "."
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/load"
+	"github.com/skeep-project/skeep/go/tokenizer"
+	"github.com/spf13/cobra"
+)
+
+func tokenizeCommand() *cobra.Command {
+	var split, pre string
+	var o tokenizer.Options
+	var decode bool
+	c := &cobra.Command{
+		Use:   "tokenize [MODEL]",
+		Short: "Token ids of standard input, or back",
+		Long: `tokenize takes all of standard input as one text and prints its ids on one line; --split TEXT separates texts,
+a line each. --decode reads ids instead, a text for each line.`,
+		Example: "  printf 'Hello' | skeep tokenize model.gguf\n  echo '1 15043' | skeep tokenize model.gguf --decode",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f := c.Flags()
+	f.StringVar(&split, "split", "", "separator between texts")
+	f.BoolVar(&o.BOS, "bos", false, "add what the vocabulary adds at the ends of a text")
+	f.BoolVar(&o.Special, "special", false, "recognise special tokens in the text; with --decode, show them")
+	f.BoolVar(&decode, "decode", false, "ids to text")
+	f.StringVar(&pre, "pre", "", "pre-tokenizer, when the file's is absent or unknown")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		source, err := header(args)
+		if err != nil {
+			return err
+		}
+		t, err := tokenizer.New(source, tokenizer.WithPre(pre))
+		if err != nil {
+			return err
+		}
+		if err := source.Close(); err != nil {
+			return err
+		}
+		in, err := io.ReadAll(c.InOrStdin())
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriter(c.OutOrStdout())
+		defer out.Flush()
+		if decode {
+			for line := range strings.Lines(string(in)) {
+				ids, err := parseIDs(line)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(out, t.Decode(ids, tokenizer.DecodeOptions{Special: o.Special}))
+			}
+			return out.Flush()
+		}
+		texts := []string{string(in)}
+		if split != "" {
+			texts = strings.Split(string(in), split)
+		}
+		for _, text := range texts {
+			for i, id := range t.Encode(text, o) {
+				if i > 0 {
+					out.WriteByte(' ')
+				}
+				out.WriteString(strconv.Itoa(int(id)))
+			}
+			out.WriteByte('\n')
+		}
+		return out.Flush()
+	}
+	return c
+}
+
+// header opens MODEL, or the embedded model, for its header and payload.
+func header(args []string) (*gguf.File, error) {
+	if path, isFile := modelArg(args); isFile {
+		return gguf.Open(path, gguf.HeaderOnly())
+	}
+	s, err := load.Bytes(embeddedName, embedded.Model())
+	return s.File, err
+}
