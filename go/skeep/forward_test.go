@@ -283,10 +283,10 @@ func TestPoisonedSlab(t *testing.T) {
 }
 
 func BenchmarkForwardAlloc(b *testing.B) {
-	s := newForward(b, 64<<20)
+	s := newForward(b, 128<<10)
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Used() > 60<<20 {
+		if s.Used() > 64<<10 {
 			_ = s.Reset(nil)
 		}
 		if _, err := s.Alloc("x", tensor.Dense(tensor.F32), tensor.ShapeOf(4, 64)); err != nil {
