@@ -1,5 +1,6 @@
 /* The operations that move data without computing with it: convert, prepack, quantize_rows, embed. */
 #include "blocks.h"
+#include "operand.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static uint32_t element_bytes(const skeep_view *v) { return skeep_encoding_find(v->encoding)->block_bytes; }
@@ -8,14 +9,6 @@ static uint32_t element_bytes(const skeep_view *v) { return skeep_encoding_find(
 static skeep_status all_present(const struct skeep_op *op) {
   for (uint32_t i = 0; i < op->count; i++)
     if (!op->v[i]) return skeep_fail(SKEEP_ERR_ARGUMENT, (int32_t)i, 0);
-  return skeep_ok();
-}
-
-/* Shapes and ranks agree, or the status names y and the first axis that does not. */
-static skeep_status same_shape(const skeep_view *x, const skeep_view *y) {
-  if (x->layout.rank != y->layout.rank) return skeep_fail(SKEEP_ERR_SHAPE, 1, x->layout.rank);
-  for (int a = 0; a < x->layout.rank; a++)
-    if (x->layout.shape[a] != y->layout.shape[a]) return skeep_fail(SKEEP_ERR_SHAPE, 1, (uint64_t)a);
   return skeep_ok();
 }
 
@@ -160,9 +153,10 @@ static void read_line(const skeep_view *v, skeep_body_decode *decode, struct lin
 /* ---- convert -------------------------------------------------------------------------------------- */
 
 #define CHUNK 2048 /* elements of a line at a time; a multiple of every block */
-/* Where x and y do not run along the same axis, tiles of so many lines of x, each so long, are turned in scratch. */
-#define TILE_LINES 16
-#define TILE_CHUNK 256
+/* Where x and y do not run along the same axis, tiles are turned in scratch: so many lines of x, each of so many
+ * elements or one block, whichever is more. */
+#define TILE 64
+#define LARGEST_BLOCK 256
 
 /* Elements reach y as floats, or as bytes when both sides have one format. */
 struct convert {
@@ -173,12 +167,13 @@ struct convert {
   struct boxes boxes;
 };
 struct convert_scratch {
-  _Alignas(64) char raw[CHUNK * 8];                     /* cells of a strided line; at most 8 bytes per element */
-  _Alignas(64) char lines[TILE_LINES * TILE_CHUNK * 8]; /* one line, or the lines of a tile */
-  _Alignas(64) char row[TILE_LINES * 8];                /* what one line of y gets from a tile */
-  _Alignas(64) char packed[CHUNK * 2];                  /* F16 or BF16 on their way to strided places */
+  _Alignas(64) char raw[CHUNK * 8];                /* cells of a strided line; at most 8 bytes per element */
+  _Alignas(64) char lines[TILE * LARGEST_BLOCK * 4]; /* one line, or the lines of a tile */
+  _Alignas(64) char row[TILE * 8];                 /* what one line of y gets from a tile */
+  _Alignas(64) char packed[CHUNK * 2];             /* F16 or BF16 on their way to strided places */
 };
-_Static_assert(CHUNK <= TILE_LINES * TILE_CHUNK, "a line fits where a tile does");
+_Static_assert(CHUNK * 4 <= TILE * LARGEST_BLOCK * 4, "a line of floats fits where a tile does");
+_Static_assert(TILE * 8 <= LARGEST_BLOCK * 4, "so does a tile of eight-byte elements");
 _Static_assert(sizeof(struct convert_scratch) <= SKEEP_MATMUL_SCRATCH, "every pool has that much");
 
 /* n elements of `size` bytes -> a line of y. */
@@ -211,18 +206,20 @@ static void convert_box(const void *arg, const int64_t at[4], const int64_t exte
     if (!straight) write_line(c, y, out, n, size, s->packed);
     return;
   }
+  const int64_t pitch = c->boxes.cut[c->from] * (int64_t)size;
   for (int64_t l = 0; l < extent[c->to]; l++, index[c->to]++) {
     const struct line x = line_of(c->x, index, c->from);
-    char *out = s->lines + l * TILE_CHUNK * (int64_t)size;
+    char *out = s->lines + l * pitch;
     if (c->decode)
       read_line(c->x, c->decode, x, n, s->raw, (float *)(void *)out);
     else
       move_cells(out, (int64_t)size, x.first, x.step, n, size);
   }
-  index[c->to] = at[c->to];
-  for (int64_t i = 0; i < n; i++, index[c->from]++) {
-    move_cells(s->row, (int64_t)size, s->lines + i * (int64_t)size, TILE_CHUNK * (int64_t)size, extent[c->to], size);
-    write_line(c, line_of(c->y, index, c->to), s->row, extent[c->to], size, s->packed);
+  struct line y = line_of(c->y, at, c->to);
+  const int64_t next = c->y->layout.stride[c->from] * (int64_t)element_bytes(c->y); /* y is dense */
+  for (int64_t i = 0; i < n; i++, y.first += next) {
+    move_cells(s->row, (int64_t)size, s->lines + i * (int64_t)size, pitch, extent[c->to], size);
+    write_line(c, y, s->row, extent[c->to], size, s->packed);
   }
 }
 
@@ -242,17 +239,17 @@ static skeep_status run_convert(struct convert *c, skeep_pool *pool) {
     c->boxes.shape[a] = c->x->layout.shape[a];
     c->boxes.cut[a] = 1;
   }
-  c->boxes.cut[c->to] = TILE_LINES;
-  c->boxes.cut[c->from] = c->from == c->to ? CHUNK : TILE_CHUNK;
+  const int64_t block = c->x->layout.block;
+  c->boxes.cut[c->to] = TILE;
+  c->boxes.cut[c->from] = c->from == c->to ? CHUNK : block > TILE ? block : TILE;
   return run_boxes(&c->boxes, pool, convert_box, c);
 }
 
 static skeep_status convert(struct skeep_op *op) {
   struct convert c = {.x = op->v[0], .y = op->v[1]};
   const skeep_order row_major = {0, 0, 0, 0};
-  skeep_status s = all_present(op);
-  if (!s.code) s = same_shape(c.x, c.y);
-  if (s.code) return s;
+  SKEEP_TRY(all_present(op));
+  SKEEP_TRY(operand_shape(c.y, 1, c.x));
   const uint32_t from = c.x->encoding, to = c.y->encoding;
   if (c.y->layout.block != 1) return skeep_fail(SKEEP_ERR_FORMAT, 1, to);
   if (from != to) {
@@ -311,9 +308,8 @@ static void relay_box(const void *arg, const int64_t at[4], const int64_t extent
 
 static skeep_status prepack(struct skeep_op *op) {
   const skeep_view *x = op->v[0], *y = op->v[1];
-  skeep_status s = all_present(op);
-  if (!s.code) s = same_shape(x, y);
-  if (s.code) return s;
+  SKEEP_TRY(all_present(op));
+  SKEEP_TRY(operand_shape(y, 1, x));
   if (x->encoding != y->encoding) return skeep_fail(SKEEP_ERR_FORMAT, 1, y->encoding);
   if (x->layout.block == 1) return run_convert(&(struct convert){.x = x, .y = y}, op->pool);
   const int k = x->layout.block_axis, rx = x->layout.row_axis, ry = y->layout.row_axis;
@@ -353,25 +349,21 @@ static void quantize_box(const void *arg, const int64_t at[4], const int64_t ext
 
 static skeep_status quantize_rows(struct skeep_op *op) {
   struct quantize q = {.x = op->v[0], .y = op->v[1]};
-  skeep_status s = all_present(op);
-  if (s.code) return s;
-  const int last = q.x->layout.rank - 1;
-  if (last < 0) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
-  if (q.x->encoding != SKEEP_F32) return skeep_fail(SKEEP_ERR_FORMAT, 0, q.x->encoding);
+  SKEEP_TRY(all_present(op));
+  SKEEP_TRY(operand_dense(q.x, 0, SKEEP_F32, 0));
   const struct skeep_kernel *k =
       skeep_kernel_find(SKEEP_OP_QUANTIZE_ROWS, SKEEP_F32, q.y->encoding, (skeep_order){0, 0, 0, 0});
   if (!k) return skeep_fail(SKEEP_ERR_FORMAT, 1, q.y->encoding);
   q.body = (skeep_body_quantize_rows *)k->body;
-  s = same_shape(q.x, q.y);
-  if (s.code) return s;
-  if (q.x->layout.stride[last] != 1 && q.x->layout.shape[last] > 1)
-    return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)last);
-  if (q.y->layout.block_axis != last || q.y->layout.order.family != SKEEP_ORDER_ROW_MAJOR ||
-      (q.y->layout.stride[last] != 1 && q.y->layout.shape[last] > q.y->layout.block))
+  SKEEP_TRY(operand_shape(q.y, 1, q.x));
+  const skeep_layout *y = &q.y->layout;
+  const int last = y->rank - 1;
+  if (y->block_axis != last || y->order.family != SKEEP_ORDER_ROW_MAJOR ||
+      (y->stride[last] != 1 && y->shape[last] > y->block))
     return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)last);
   for (int a = 0; a < 4; a++) {
-    q.boxes.shape[a] = q.x->layout.shape[a];
-    q.boxes.cut[a] = a == last ? q.boxes.shape[a] : 1;
+    q.boxes.shape[a] = y->shape[a];
+    q.boxes.cut[a] = a == last ? y->shape[a] : 1;
   }
   return run_boxes(&q.boxes, op->pool, quantize_box, &q);
 }
@@ -392,18 +384,12 @@ struct embed {
   struct boxes boxes;
 };
 
-static int64_t id_at(const skeep_view *ids, int64_t t) {
-  int32_t id;
-  memcpy(&id, skeep_cell(ids, (const int64_t[4]){t, 0, 0, 0}), sizeof id);
-  return id;
-}
-
 /* Reads ids in a region of its own, since their pages may fault as well. */
 static void embed_check(void *arg, uint32_t task, void *scratch) {
   struct embed *e = arg;
   (void)task, (void)scratch;
   for (int64_t t = 0; t < e->ids->layout.shape[0]; t++) {
-    const int64_t id = id_at(e->ids, t);
+    const int64_t id = operand_i32(e->ids, t);
     if (id >= 0 && id < e->table->layout.shape[0]) continue;
     e->bad = t;
     return;
@@ -412,7 +398,7 @@ static void embed_check(void *arg, uint32_t task, void *scratch) {
 
 static void embed_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
   const struct embed *e = arg;
-  const int64_t from[4] = {id_at(e->ids, at[0]), at[1], 0, 0};
+  const int64_t from[4] = {operand_i32(e->ids, at[0]), at[1], 0, 0};
   skeep_f32_any *y = (skeep_f32_any *)(uintptr_t)skeep_cell(e->y, at);
   read_line(e->table, e->decode, line_of(e->table, from, 1), extent[1], scratch, (float *)y);
   if (e->scale != 1.0f)
@@ -421,27 +407,22 @@ static void embed_box(const void *arg, const int64_t at[4], const int64_t extent
 
 static skeep_status embed(struct skeep_op *op, float scale) {
   struct embed e = {.table = op->v[0], .ids = op->v[1], .y = op->v[2], .scale = scale, .bad = -1};
-  const skeep_status present = all_present(op);
-  if (present.code) return present;
-  const skeep_layout *table = &e.table->layout, *ids = &e.ids->layout, *y = &e.y->layout;
+  SKEEP_TRY(all_present(op));
+  const skeep_layout *table = &e.table->layout;
   e.decode = decoder(e.table->encoding);
   if (!e.decode) return skeep_fail(SKEEP_ERR_FORMAT, 0, e.table->encoding);
-  if (e.ids->encoding != SKEEP_I32) return skeep_fail(SKEEP_ERR_FORMAT, 1, e.ids->encoding);
-  if (e.y->encoding != SKEEP_F32) return skeep_fail(SKEEP_ERR_FORMAT, 2, e.y->encoding);
+  SKEEP_TRY(operand_dense(e.ids, 1, SKEEP_I32, 1));
+  SKEEP_TRY(operand_dense(e.y, 2, SKEEP_F32, 2));
   if (table->rank != 2) return skeep_fail(SKEEP_ERR_SHAPE, 0, table->rank);
-  if (ids->rank != 1) return skeep_fail(SKEEP_ERR_SHAPE, 1, ids->rank);
-  if (y->rank != 2) return skeep_fail(SKEEP_ERR_SHAPE, 2, y->rank);
-  if (y->shape[0] != ids->shape[0]) return skeep_fail(SKEEP_ERR_SHAPE, 2, 0);
-  if (y->shape[1] != table->shape[1]) return skeep_fail(SKEEP_ERR_SHAPE, 2, 1);
   if ((table->block > 1 && table->block_axis != 1) || table->shape[1] % table->block)
     return skeep_fail(SKEEP_ERR_LAYOUT, 0, 1);
-  if (y->stride[1] != 1 && y->shape[1] > 1) return skeep_fail(SKEEP_ERR_LAYOUT, 2, 1);
+  SKEEP_TRY(operand_extent(e.y, 2, 0, e.ids->layout.shape[0]));
+  SKEEP_TRY(operand_extent(e.y, 2, 1, table->shape[1]));
 
-  const skeep_status checked = skeep_pool_run(op->pool, embed_check, &e, 1);
-  if (checked.code) return checked;
+  SKEEP_TRY(skeep_pool_run(op->pool, embed_check, &e, 1));
   if (e.bad >= 0) return skeep_fail(SKEEP_ERR_INDEX, 1, (uint64_t)e.bad);
   for (int a = 0; a < 4; a++) {
-    e.boxes.shape[a] = y->shape[a];
+    e.boxes.shape[a] = e.y->layout.shape[a];
     e.boxes.cut[a] = a == 1 ? CHUNK : 1;
   }
   return run_boxes(&e.boxes, op->pool, embed_box, &e);
