@@ -492,7 +492,7 @@ func TestDescribeAnything(t *testing.T) {
 		kv := KV{Context: m.Context, Chunk: 512, Sequences: 2}
 		_, err = m.KVBytes(kv, tensor.Dense(tensor.F16))
 		require.NoError(t, err)
-		require.Positive(t, m.StepBytes(512, 1))
+		require.Positive(t, m.LayerBytes(512, 1))
 		for _, l := range m.Layers {
 			require.True(t, l.Heads == 0 || l.KVHeads > 0 && l.Heads%l.KVHeads == 0 && l.KeyDim > 0 && l.Rope.Dims%2 == 0 && l.AttnScale > 0)
 		}
@@ -523,22 +523,21 @@ func TestCaches(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestStepBytes(t *testing.T) {
+func TestLayerBytes(t *testing.T) {
 	m := describe(t, tiny())
 	// By hand, one token: every result padded to 64 bytes.
 	a8 := func(n int) int { return (n + 127) / 128 * 160 }
 	pad := func(n int) int { return (n + 63) / 64 * 64 }
 	layer := 2*256 + pad(a8(64)) + (256 + 128 + 128) + (256 + 128) + 256 + pad(a8(64)) + 256 + // attention
 		2*256 + pad(a8(64)) + 3*384 + pad(a8(96)) + 256 // feed-forward
-	require.EqualValues(t, 3*64+256+2*layer+2*256+pad(a8(64))+256+pad(200), m.StepBytes(1, 1))
-	require.Greater(t, m.StepBytes(512, 1), 400*m.StepBytes(1, 1)/2)
-	require.Less(t, m.StepBytes(512, 1), m.StepBytes(512, 512))
-	require.Less(t, describe(t, tiny()).StepBytes(8, 1), describe(t, gemma()).StepBytes(8, 1))
+	require.EqualValues(t, layer, m.LayerBytes(1, 1))
+	require.EqualValues(t, 100*2*256+pad(100*200)+pad(100*a8(64)), m.LayerBytes(1, 100))
+	require.Less(t, describe(t, tiny()).LayerBytes(8, 1), describe(t, gemma()).LayerBytes(8, 1))
 	huge := &Model{Width: maxWidth, Vocab: maxVocab, Layers: make([]Layer, maxLayers), ExpertsUsed: maxExperts}
 	for i := range huge.Layers {
 		huge.Layers[i] = Layer{Heads: maxHeads, KVHeads: maxHeads, KeyDim: maxHeadDim, ValueDim: maxHeadDim, FF: maxFF}
 	}
-	require.EqualValues(t, math.MaxInt64, huge.StepBytes(math.MaxInt32, math.MaxInt32))
+	require.EqualValues(t, math.MaxInt64, huge.LayerBytes(math.MaxInt32, math.MaxInt32))
 }
 
 func TestKinds(t *testing.T) {

@@ -64,14 +64,15 @@ func (m *Model) KVBytes(kv KV, f tensor.Format) (int64, error) {
 	return total, nil
 }
 
-// StepBytes is the most that the results of one step of so many tokens take in a slab that is emptied
-// only between steps: every result of every op, and the quantized form of every input of a product,
-// each padded to 64 bytes. logits is the number of rows that logits are computed for. A trace of the
-// model gives less, since results whose last reader is gone may be overwritten. Absurd sizes stop at the
-// largest int64.
-func (m *Model) StepBytes(tokens, logits int) int64 {
+// LayerBytes is the most that the results of one layer of a step take, or of what stands before the first
+// or behind the last: every result of every op, and the quantized form of every input of a product, each
+// padded to 64 bytes. tokens are the rows of the step, logits those that logits are computed for. A step
+// needs twice as much, since results live until the end of the next layer. A trace of the model gives
+// less, since results whose last reader is gone may be overwritten. Absurd sizes stop at the largest int64.
+func (m *Model) LayerBytes(tokens, logits int) int64 {
 	const align = 64
-	t, total := uint64(tokens), uint64(0)
+	t, total, most := uint64(tokens), uint64(0), uint64(0)
+	end := func() { most, total = max(most, total), 0 }
 	add := func(bytesPerToken uint64) {
 		hi, n := bits.Mul64(t, bytesPerToken)
 		if total += (n + align - 1) &^ (align - 1); hi > 0 || n > math.MaxInt64 || total > math.MaxInt64 {
@@ -87,8 +88,8 @@ func (m *Model) StepBytes(tokens, logits int) int64 {
 	info, _ := tensor.A8.Info()
 	a8 := func(w int) { add(uint64((w + info.BlockElements - 1) / info.BlockElements * info.BlockBytes)) }
 
-	f32(1, 1, 1) // token ids, positions, sequence ids: I32
 	f32(m.Width) // embedding
+	end()
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		q, k, v := l.Heads*l.KeyDim, l.KVHeads*l.KeyDim, l.KVHeads*l.ValueDim
@@ -120,10 +121,11 @@ func (m *Model) StepBytes(tokens, logits int) int64 {
 				f32(m.Width)
 			}
 		}
+		end()
 	}
-	f32(m.Width, m.Width)
 	t = uint64(logits)
+	f32(m.Width, m.Width, m.Vocab) // residual sum, norm, logits
 	a8(m.Width)
-	f32(m.Width, m.Vocab)
-	return int64(total)
+	end()
+	return int64(most)
 }

@@ -12,8 +12,9 @@ type View = skeep.View
 //
 // Contract, the same for every implementation:
 //   - Views go in and out by value; the zero View is an absent operand. Results live in the
-//     context's forward scope: they die at its next Reset (driver: once per step), except the whole
-//     cache views that KVStore returns.
+//     context's forward memory until the end of the next layer (see Layer), those behind the last Layer
+//     call until the next step begins; whoever reads one later gets an error, never other bytes. Cache
+//     views that KVStore returns are as long-lived as the caches.
 //   - No op returns an error. The first error is kept, names op, tensor and layer, and makes every
 //     later op return zero Views and do nothing; the driver asks Err once per step.
 //   - Model code never reads an element between ops. Whatever changes from step to step is data in
@@ -26,9 +27,10 @@ type View = skeep.View
 // Mul, Softmax, elementwise functions, Gather, Scatter, Convert, Decode, Iota, view arithmetic) is in its comment; it is what the
 // reference, the tape's consumers and the export use.
 type Context interface {
-	// Layer names the layer of the ops that follow (-1: outside of layers), for errors and traces.
+	// Layer begins layer i (-1: what stands before the first or behind the last): it names the ops that
+	// follow in errors and traces, and ends the results of the layer before the one before.
 	Layer(i int)
-	// Err is the first error since the last Reset, or nil.
+	// Err is the first error of the step, or nil.
 	Err() error
 
 	// Input names a view that changes from step to step (ids, positions, sequences) or a cache, so that a

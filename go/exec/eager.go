@@ -15,10 +15,11 @@ import (
 // Options make an eager context.
 type Options struct {
 	Pool *skeep.Pool // runs the ops; the caller closes it after the context. Required.
-	// SlabBytes is the size of the forward slab that holds a step's results. Results that do not fit get
-	// memory of their own, counted by Overflow.
+	// SlabBytes is the size of the two slabs together that hold the results of one layer and the next in
+	// turn. Results that do not fit get memory of their own, counted by Overflow.
 	SlabBytes int64
-	Slab      tensor.AllocationSpec // where the slab lives; the zero spec is the Go heap
+	Slab      tensor.AllocationSpec // where the slabs live; the zero spec is the Go heap
+	Roots     int                   // storages that a step may touch; 0: 1024
 	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
 	// the weight has an integer kernel.
 	Exact bool
@@ -29,15 +30,17 @@ type Options struct {
 //
 //	Begin, ops, End
 //
-// Results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
+// The last layer's results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
 type Eager struct {
 	pool  *skeep.Pool
 	step  *core.Step
-	slab  *skeep.ForwardScope
+	slabs [2]*skeep.ForwardScope // of the layer and the one before, in turn
+	slab  *skeep.ForwardScope    // of the layer
 	trace *trace.Recorder
 	exact bool
 
 	layer     int
+	turn      bool // which slab is the layer's
 	err       error
 	running   bool
 	results   uint32 // numbers of results and inputs given out in this step
@@ -72,15 +75,23 @@ func NewEager(o Options) (*Eager, error) {
 	if o.Pool == nil {
 		return nil, &Error{Op: "new", Layer: -1, Err: fmt.Errorf("%w: no pool", skeep.ErrArgument)}
 	}
-	slab, err := skeep.NewForwardScope("slab", max(o.SlabBytes, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab))
-	if err != nil {
-		return nil, &Error{Op: "new", Layer: -1, Err: err}
+	if o.Roots == 0 {
+		o.Roots = 1024
 	}
-	step, st := core.NewStep(0)
+	e := &Eager{pool: o.Pool, trace: o.Trace, exact: o.Exact, layer: -1}
+	for i := range e.slabs {
+		var err error
+		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab)); err != nil {
+			return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(err, e.Close())}
+		}
+	}
+	e.slab = e.slabs[0]
+	step, st := core.NewStep(o.Roots)
 	if st.Code != core.OK {
-		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(st, slab.Close())}
+		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(st, e.Close())}
 	}
-	return &Eager{pool: o.Pool, step: step, slab: slab, trace: o.Trace, exact: o.Exact, layer: -1}, nil
+	e.step = step
+	return e, nil
 }
 
 // Begin starts a step: the results of the one before end.
@@ -92,8 +103,10 @@ func (e *Eager) Begin() error {
 	}
 	e.err, e.layer, e.results, e.inputs = nil, -1, 0, 0
 	e.quantized.view = View{}
-	if err := e.slab.Reset(nil); err != nil {
-		return &Error{Op: "begin", Layer: -1, Err: err}
+	for _, slab := range e.slabs {
+		if err := slab.Reset(nil); err != nil {
+			return &Error{Op: "begin", Layer: -1, Err: err}
+		}
 	}
 	if st := e.step.Begin(); st.Code != core.OK {
 		return &Error{Op: "begin", Layer: -1, Err: st}
@@ -115,23 +128,63 @@ func (e *Eager) End() error {
 	return e.err
 }
 
-// Close ends a running step and frees the slab.
+// Close ends a running step and frees the slabs.
 func (e *Eager) Close() error {
 	if e.running {
 		_ = e.End() // the step's error belongs to whoever ran it
 	}
-	e.step.Destroy()
-	return e.slab.Close()
+	if e.step != nil {
+		e.step.Destroy()
+	}
+	var errs []error
+	for _, slab := range e.slabs {
+		if slab != nil {
+			errs = append(errs, slab.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Err is the first error of the step, or nil.
 func (e *Eager) Err() error { return e.err }
 
-// Layer names the layer of the ops that follow.
-func (e *Eager) Layer(i int) { e.layer = i }
+// Layer implements Context: the slab of the layer before the one before becomes that of layer i.
+func (e *Eager) Layer(i int) {
+	e.layer = i
+	if e.err != nil {
+		return
+	}
+	e.slab = e.slabs[0]
+	if e.turn = !e.turn; e.turn {
+		e.slab = e.slabs[1]
+	}
+	e.quantized.view = View{}
+	if err := e.slab.Reset(e.step); err != nil {
+		e.fail("layer", err)
+	}
+}
 
-// Slab is the memory of the step's results, for its size, peak and overflow.
-func (e *Eager) Slab() *skeep.ForwardScope { return e.slab }
+// Slab is what a step's results took.
+type Slab struct {
+	Bytes    int64          // of both slabs
+	Peak     int64          // the most that one layer wanted
+	Overflow skeep.Overflow // what did not fit
+}
+
+// Slab tells the memory of the steps so far.
+func (e *Eager) Slab() (s Slab) {
+	for _, slab := range e.slabs {
+		s.Bytes += slab.Size()
+		s.Peak = max(s.Peak, slab.Peak())
+		o := slab.Overflow()
+		s.Overflow.Count += o.Count
+		s.Overflow.Bytes += o.Bytes
+		if s.Overflow.First == "" {
+			s.Overflow.First = o.First
+		}
+	}
+	return s
+}
 
 func (e *Eager) fail(op string, err error) {
 	if e.err == nil && err != nil {

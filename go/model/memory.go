@@ -12,7 +12,7 @@ import (
 func (s *Session) Memory() (Memory, error) {
 	p, err := trace.Probe()
 	c := skeep.Stats()
-	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Slab: s.eager.Slab().Size()}
+	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Slab: s.eager.Slab().Bytes}
 	for _, list := range [][]View{s.kv.k, s.kv.v} {
 		for _, v := range list {
 			if !v.IsZero() {

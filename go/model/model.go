@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/skeep-project/skeep/go/arch"
@@ -251,7 +252,7 @@ func decide(s load.Source, o Options) (d decision, err error) {
 		Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
 		Needs: []resolver.Need{
 			{Name: needKV, Bytes: kvBytes, Scope: tensor.Model},
-			{Name: needSlab, Bytes: d.arch.StepBytes(d.kv.Chunk, 1), Scope: tensor.Forward},
+			{Name: needSlab, Bytes: 2 * min(d.arch.LayerBytes(d.kv.Chunk, 1), math.MaxInt64/2), Scope: tensor.Forward},
 		},
 	})
 	return d, err

@@ -70,7 +70,8 @@ func (m *Model) NewSession() (s *Session, err error) {
 	if s.in.positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
 		return s, err
 	}
-	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, Exact: m.exact, Trace: m.trace})
+	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, Exact: m.exact, Trace: m.trace,
+		Roots: len(m.scope.Storages()) + len(s.scope.Storages()) + 256}) // weights, caches, slabs and what overflows them
 	return s, err
 }
 
