@@ -190,10 +190,29 @@ func (p *parser) array(key string, depth int) {
 			p.pos += int(n) * size
 		}
 	default:
-		for i := uint64(0); i < n && p.err == nil; i++ {
+		for ; n > 0 && p.err == nil; n-- {
+			if elem == arch.String {
+				n -= p.skipStrings(n - 1)
+			}
 			p.value(elem, key, depth)
 		}
 	}
+}
+
+// skipStrings steps over at most n texts that lie in the window, and tells how many: most of the time
+// that opening a file takes is spent on its vocabulary.
+func (p *parser) skipStrings(n uint64) (skipped uint64) {
+	if p.big || p.count != 8 {
+		return 0
+	}
+	for ; skipped < n && len(p.buf)-p.pos >= 8; skipped++ {
+		length := binary.LittleEndian.Uint64(p.buf[p.pos:])
+		if length > uint64(len(p.buf)-p.pos-8) {
+			break
+		}
+		p.pos += 8 + int(length)
+	}
+	return skipped
 }
 
 // bools steps over n booleans, each a byte of 0 or 1.

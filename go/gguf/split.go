@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,23 +15,22 @@ import (
 // partName is the name of a part: prefix, number from 1, number of parts.
 var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
 
-// split is what a file says of the set that it is a part of; count ≤ 1 when of none.
-type split struct {
-	no, count uint64 // no counts from 0
-	tensors   uint64 // in all parts, or unstated
-}
-
-const unstated = math.MaxUint64
+// split is what a file says of the set that it is a part of; no counts from 0, count ≤ 1 when of none.
+type split struct{ no, count uint64 }
 
 func splitOf(p *parsed, name string) (split, error) {
-	s := split{tensors: unstated}
-	for key, field := range map[string]*uint64{keySplitNo: &s.no, keySplitCount: &s.count, keySplitTotal: &s.tensors} {
-		v, ok := p.values[key]
+	var s split
+	var total uint64
+	for _, x := range [...]struct {
+		key   string
+		field *uint64
+	}{{keySplitNo, &s.no}, {keySplitCount, &s.count}, {keySplitTotal, &total}} {
+		v, ok := p.values[x.key]
 		if !ok {
 			continue
 		}
-		if *field, ok = v.Uint(); !ok {
-			return s, &Error{File: name, Offset: int64(v.off), Field: key, Err: ErrFormat,
+		if *x.field, ok = v.Uint(); !ok {
+			return s, &Error{File: name, Offset: int64(v.off), Field: x.key, Err: ErrFormat,
 				Reason: fmt.Sprintf("value of kind %s is no count", v.kind)}
 		}
 	}
@@ -116,9 +114,6 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 		case other.no != i || other.count != s.count:
 			err = broken(sibling, "says it is part %d of %d, but is named part %d of %d",
 				other.no+1, other.count, i+1, s.count)
-		case other.tensors != s.tensors:
-			err = broken(sibling, "from another set: %s is %s, in part %d it is %s", keySplitTotal,
-				countText(other.tensors), s.no+1, countText(s.tensors))
 		case p.order != opened.order:
 			err = broken(sibling, "%v, but part %d is %v", p.order, s.no+1, opened.order)
 		}
@@ -134,17 +129,12 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 	if err != nil {
 		return nil, err
 	}
-	if s.tensors != unstated && uint64(len(f.tensors)) != s.tensors {
-		return nil, broken(name, "the parts hold %d tensors, %s is %d", len(f.tensors), keySplitTotal, s.tensors)
+	if v, ok := f.values[keySplitTotal]; ok { // the same in all parts that state it
+		if n, _ := v.Uint(); n != uint64(len(f.tensors)) {
+			return nil, broken(name, "the parts hold %d tensors, %s is %d", len(f.tensors), keySplitTotal, n)
+		}
 	}
 	return f, nil
-}
-
-func countText(n uint64) string {
-	if n == unstated {
-		return "absent"
-	}
-	return strconv.FormatUint(n, 10)
 }
 
 // newFile joins the parts of a set, or takes a single file.
