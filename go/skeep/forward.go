@@ -13,8 +13,8 @@ import (
 // slabAlignment is where each tensor of a slab begins: a cache line, and the widest vector.
 const slabAlignment = 64
 
-// ForwardScope is the memory of one step after the other: a slab outside of the Go heap, sized once, from
-// which tensors are cut one behind the other. Reset ends all of them and begins anew; Mark and Release end
+// ForwardScope is the memory of one step after the other: a slab, sized once, from which tensors are cut
+// one behind the other (resolver.Place puts it outside of the Go heap unless it is small). Reset ends all of them and begins anew; Mark and Release end
 // the latest. Materialize (or Retain) into another scope is the only way out. In steady state neither Go
 // memory nor slab bytes are taken.
 //
@@ -55,16 +55,9 @@ func OverflowFails() Option { return func(o *options) { o.strict = true } }
 // NewForwardScope makes a scope whose slab has that many bytes. The caller closes it.
 func NewForwardScope(name string, bytes int64, opts ...Option) (*ForwardScope, error) {
 	s := &ForwardScope{o: collect(opts)}
-	if s.o.spec == nil {
-		s.o.spec = &tensor.AllocationSpec{Domain: tensor.OffHeap, Alignment: slabAlignment, Reason: "slab of a step"}
-	}
-	spec := *s.o.spec
-	spec.Scope = tensor.Forward
-	spec.Alignment = max(spec.Alignment, slabAlignment)
-	o := s.o
-	o.model = nil
+	s.o.model = nil
 	var err error
-	if s.storage, err = allocate(name, bytes, &o, spec); err != nil {
+	if s.storage, err = allocate(name, bytes, &s.o, s.spec(name, bytes)); err != nil {
 		return nil, err
 	}
 	s.storage.names = &s.names
@@ -74,6 +67,14 @@ func NewForwardScope(name string, bytes int64, opts ...Option) (*ForwardScope, e
 	}
 	s.marks = append(s.marks, openMark{handle: mark})
 	return s, nil
+}
+
+// spec places the slab, or a tensor that did not fit.
+func (s *ForwardScope) spec(name string, bytes int64) tensor.AllocationSpec {
+	spec := s.o.place(name, bytes, tensor.Forward)
+	spec.Scope = tensor.Forward
+	spec.Alignment = max(spec.Alignment, slabAlignment)
+	return spec
 }
 
 // Kind is tensor.Forward.
@@ -151,11 +152,9 @@ func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l ten
 		return View{}, s.storage.errorOf("allocate", name, ErrOverflow,
 			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.storage.bytes-s.next, s.storage.bytes))
 	}
-	spec := *s.o.spec
-	spec.Scope, spec.Alignment, spec.Reason = tensor.Forward, slabAlignment, "overflow of "+s.storage.r.name
-	o := s.o
-	o.model = nil
-	extra, err := allocate(s.storage.r.name, bytes, &o, spec)
+	spec := s.spec(name, bytes)
+	spec.Reason = "it did not fit the slab; " + spec.Reason
+	extra, err := allocate(s.storage.r.name, bytes, &s.o, spec)
 	if err != nil {
 		return View{}, err
 	}
@@ -184,7 +183,7 @@ func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
 // nobody else reads them. step is the caller's running step, whose own pins are not waited for, or nil.
 func (s *ForwardScope) Reset(step *core.Step) error {
 	outer := &s.marks[0]
-	if err := s.closeExtra(0); err != nil {
+	if err := s.closeExtra(0, step); err != nil {
 		return err
 	}
 	if st := core.MarkRenew(&outer.handle, step); st.Code != core.OK {
@@ -208,10 +207,10 @@ func (s *ForwardScope) poison() {
 }
 
 // closeExtra closes overflow storages down to a level.
-func (s *ForwardScope) closeExtra(level int) error {
+func (s *ForwardScope) closeExtra(level int, step *core.Step) error {
 	var errs []error
 	for i := len(s.extra) - 1; i >= level; i-- {
-		errs = append(errs, s.extra[i].Close())
+		errs = append(errs, s.extra[i].CloseIn(step))
 		s.extra[i] = nil
 	}
 	s.extra = s.extra[:level]
@@ -246,7 +245,7 @@ func (m Mark) Release(step *core.Step) error {
 		return s.storage.errorOf("release", "", ErrClosed, "mark")
 	}
 	at := s.marks[m.depth]
-	if err := s.closeExtra(at.extra); err != nil {
+	if err := s.closeExtra(at.extra, step); err != nil {
 		return err
 	}
 	if st := core.MarkRelease(m.cell, step); st.Code != core.OK {
@@ -259,7 +258,7 @@ func (m Mark) Release(step *core.Step) error {
 
 // Close ends the scope and frees the slab.
 func (s *ForwardScope) Close() error {
-	return errors.Join(s.closeExtra(0), s.storage.Close())
+	return errors.Join(s.closeExtra(0, nil), s.storage.Close())
 }
 
 // slabNames remembers the names of a slab's tensors for two steps: an error about a stale view comes

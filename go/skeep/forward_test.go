@@ -53,7 +53,7 @@ func first(t testing.TB, v View) float64 {
 }
 
 func TestSlabBumps(t *testing.T) {
-	s := newForward(t, 1024)
+	s := newForward(t, 1024, offheap)
 	a, b := alloc(t, s, "a", 3), alloc(t, s, "b", 17)
 	require.Equal(t, tensor.OffHeap, a.Domain())
 	require.Zero(t, a.desc.Data%64)
@@ -181,6 +181,45 @@ func TestOverflowIsCountedAndNamed(t *testing.T) {
 	require.EqualValues(t, 1, strict.Overflow().Count)
 	_, err = strict.Alloc("huge", tensor.Dense(tensor.F32), tensor.ShapeOf(math.MaxInt64))
 	require.Error(t, err)
+}
+
+// Within a running step its own pins are not waited for, on the slab and on what did not fit it.
+func TestResetWithinAStep(t *testing.T) {
+	pool := newPool(t)
+	step, st := core.NewStep(0)
+	require.Equal(t, core.OK, st.Code)
+	defer step.Destroy()
+	require.Equal(t, core.OK, step.Begin().Code)
+	s := newForward(t, 1024, offheap)
+	mark, err := s.Mark()
+	require.NoError(t, err)
+	for range 2 {
+		x := alloc(t, s, "x", 128)
+		fill(t, x, 2)
+		y, err := Copier{Pool: pool, Step: step, Layer: -1}.Materialize("y", x, tensor.Dense(tensor.F32), s)
+		require.NoError(t, err)
+		z, err := Copier{Pool: pool, Step: step, Layer: -1}.Materialize("z", y, tensor.Dense(tensor.F32), s)
+		require.NoError(t, err)
+		require.Equal(t, 2.0, first(t, z))
+		if mark.scope != nil {
+			require.NoError(t, mark.Release(step))
+			mark = Mark{}
+			continue
+		}
+		require.NoError(t, s.Reset(step))
+		require.False(t, z.Live())
+	}
+	require.EqualValues(t, 2, s.Overflow().Count)
+	own, err := Allocate("own", 4*64, offheap)
+	require.NoError(t, err)
+	v, err := own.View("v", 0, tensor.Dense(tensor.F32), tensor.ShapeOf(64))
+	require.NoError(t, err)
+	_, err = Copier{Pool: pool, Step: step, Layer: -1}.Materialize("y", v, tensor.Dense(tensor.F32), s)
+	require.NoError(t, err)
+	requireError(t, own.TryClose(), ErrBusy, "own", "")
+	require.NoError(t, own.CloseIn(step))
+	requireError(t, own.CloseIn(step), ErrClosed, "own", "")
+	require.Equal(t, core.OK, step.End().Code)
 }
 
 func TestResetWaitsForUses(t *testing.T) {

@@ -47,7 +47,8 @@ var profile = pprof.NewProfile("skeep_storage")
 type Counters struct {
 	Storages int64
 	Bytes    [tensor.Device + 1]int64 // by domain
-	Ambient  int64                    // bytes outside of the Go heap that garbage collection will free
+	// What garbage collection will free and does not see: bytes outside of the Go heap, mapped files.
+	Ambient, AmbientFiles int64
 }
 
 // Stats returns the sums over all open storages (aliases have no bytes of their own). For a storage whose
@@ -63,8 +64,11 @@ func (r *record) count(sign int64) {
 	s := &records.stats
 	s.Storages += sign
 	s.Bytes[r.spec.Domain] += sign * r.bytes
-	if r.collected() {
+	switch {
+	case r.collected():
 		s.Ambient += sign * r.bytes
+	case r.spec.Scope == tensor.Ambient && r.spec.Domain == tensor.Mapped:
+		s.AmbientFiles += sign
 	}
 }
 
@@ -166,12 +170,15 @@ func abandoned(r *record) {
 // garbage collection is triggered.
 const DefaultAmbientLimit = 256 << 20
 
+// ambientFiles is the same for mapped files, each of which holds a file descriptor.
+const ambientFiles = 128
+
 // ambient paces collections, since the collector does not see what it would free: the next one is due
-// when the bytes have doubled since the last, or at the limit.
+// when the bytes (or files) have doubled since the last, or at the limit.
 var ambient = struct {
 	sync.Mutex
-	limit, due int64
-}{limit: DefaultAmbientLimit, due: DefaultAmbientLimit}
+	limit, due, filesDue int64
+}{limit: DefaultAmbientLimit, due: DefaultAmbientLimit, filesDue: ambientFiles}
 
 // SetAmbientLimit sets the bytes from which a new Ambient storage triggers a collection, and returns what
 // was set before.
@@ -182,20 +189,22 @@ func SetAmbientLimit(bytes int64) (previous int64) {
 	return previous
 }
 
-// makeRoom is called before bytes of Ambient off-heap memory are added.
-func makeRoom(bytes int64) {
+// makeRoom is called before Ambient off-heap bytes or mapped files are added.
+func makeRoom(bytes, files int64) {
 	ambient.Lock()
 	defer ambient.Unlock()
-	if Stats().Ambient+bytes <= ambient.due {
+	fits := func(s Counters) bool {
+		return s.Ambient+bytes <= ambient.due && s.AmbientFiles+files <= ambient.filesDue
+	}
+	if fits(Stats()) {
 		return
 	}
 	runtime.GC()
 	// Cleanups run on goroutines of their own: give them a moment.
-	for range 20 {
-		if Stats().Ambient+bytes <= ambient.due {
-			break
-		}
+	for i := 0; i < 20 && !fits(Stats()); i++ {
 		time.Sleep(500 * time.Microsecond)
 	}
-	ambient.due = max(ambient.limit, 2*(Stats().Ambient+bytes))
+	left := Stats()
+	ambient.due = max(ambient.limit, 2*(left.Ambient+bytes))
+	ambient.filesDue = max(ambientFiles, 2*(left.AmbientFiles+files))
 }

@@ -23,21 +23,21 @@ type Scope interface {
 }
 
 // Ambient is the scope of whatever becomes unreachable: views keep their bytes, and garbage collection
-// frees them. Each allocation is a storage of its own.
-func Ambient() Scope { return ambientScope{} }
+// frees them. Each allocation is a storage of its own. The options are those of its storages.
+func Ambient(opts ...Option) Scope { return &ambientScope{collect(opts)} }
 
-type ambientScope struct{}
+type ambientScope struct{ o options }
 
-func (ambientScope) Kind() tensor.ScopeKind    { return tensor.Ambient }
-func (ambientScope) recorder() *trace.Recorder { return nil }
-func (ambientScope) discard(v View)            { _ = v.storage.root().Close() } // nobody else has seen it
+func (s *ambientScope) Kind() tensor.ScopeKind    { return tensor.Ambient }
+func (s *ambientScope) recorder() *trace.Recorder { return s.o.trace }
+func (s *ambientScope) discard(v View)            { _ = v.storage.root().Close() } // nobody else has seen it
 
-func (s ambientScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
+func (s *ambientScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
 	return allocShape(s, name, f, shape)
 }
 
-func (ambientScope) AllocLayout(name string, f tensor.Format, l tensor.Layout) (View, error) {
-	return allocLayout(name, f, l, options{}, tensor.Ambient)
+func (s *ambientScope) AllocLayout(name string, f tensor.Format, l tensor.Layout) (View, error) {
+	return allocLayout(name, f, l, s.o, tensor.Ambient)
 }
 
 // allocShape is Alloc in terms of AllocLayout.
@@ -57,9 +57,6 @@ func allocLayout(name string, f tensor.Format, l tensor.Layout, o options, scope
 	bytes, err := l.Bytes(f)
 	if err != nil {
 		return View{}, &Error{Op: "allocate", Storage: name, Err: err}
-	}
-	if o.threshold == 0 {
-		o.threshold = collect(nil).threshold
 	}
 	s, err := allocate(name, bytes, &o, o.place(name, bytes, scope))
 	if err != nil {

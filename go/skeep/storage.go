@@ -126,7 +126,7 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 		return r.borrow(o, "allocate", trace.Allocate)
 	case tensor.OffHeap:
 		if r.collected() {
-			makeRoom(bytes)
+			makeRoom(bytes, 0)
 		}
 		handle, st := core.Allocate(uint64(bytes), uint64(spec.Alignment))
 		return r.made(o, "allocate", trace.Allocate, handle, st)
@@ -184,6 +184,9 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 		if length = info.Size() - offset; length <= 0 {
 			return fail(ErrBounds, fmt.Sprintf("from %d of %d bytes", offset, info.Size()))
 		}
+	}
+	if o.model == nil && (o.spec == nil || o.spec.Scope == tensor.Ambient) {
+		makeRoom(0, 1)
 	}
 	guard.Do(func() { guardStatus = core.FaultGuardInstall() })
 	if guardStatus.Code != core.OK {
@@ -286,8 +289,7 @@ func (s *Storage) open(op, tensor string) error {
 }
 
 // Close ends the storage: it refuses every view from now on, waits until nobody reads the bytes any more,
-// and frees them when it owns them. A second close is ErrClosed. Closing what one's own step still
-// pins waits for ever: end the step first.
+// and frees them when it owns them. A second close is ErrClosed.
 func (s *Storage) Close() error { return s.CloseContext(context.Background()) }
 
 // CloseContext is Close that gives up waiting when ctx ends: with an error that wraps ErrBusy and ctx's
@@ -318,6 +320,24 @@ func (s *Storage) CloseContext(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.errorOf("close", "", errors.Join(ErrBusy, context.Cause(ctx)), fmt.Sprintf("%d uses when it was closed", left))
 	}
+}
+
+// CloseIn is Close within the caller's running step, whose own pins it gives back instead of waiting for
+// them. For package exec.
+func (s *Storage) CloseIn(step *core.Step) error {
+	if step == nil || s.parent != nil {
+		return s.Close()
+	}
+	if !s.r.closing.CompareAndSwap(false, true) {
+		return s.errorOf("close", "", ErrClosed, "")
+	}
+	s.cleanup.Stop()
+	s.r.closed.Store(true)
+	if st := core.Close(s.r.handle, step); st.Code != core.OK {
+		return statusError("close", s.r.name, "", st, s.r)
+	}
+	s.r.finish()
+	return nil
 }
 
 // TryClose is Close that changes nothing and returns ErrBusy when somebody uses the bytes.
@@ -371,13 +391,10 @@ func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 // Lock keeps the pages of a mapped file in memory until it is closed. The system limits how much a process
 // may lock (RLIMIT_MEMLOCK): the error then tells the limit.
 func (s *Storage) Lock() error {
-	if err := s.open("lock", s.tensor); err != nil {
-		return err
-	}
-	err := unix.Mlock(core.Memory(s.address, int(s.bytes)))
-	runtime.KeepAlive(s)
-	if err == nil {
-		return nil
+	var err error
+	v := s.whole()
+	if refused := v.touch("lock", false, func(memory []byte) { err = unix.Mlock(memory) }); refused != nil || err == nil {
+		return refused
 	}
 	var limit unix.Rlimit
 	detail := err.Error()
@@ -428,7 +445,7 @@ func (s *Storage) at(op string, p []byte, offset int64, write bool) (int, error)
 	if n == 0 {
 		return 0, nil
 	}
-	v := View{desc: core.View{Data: s.address, Bytes: uint64(s.bytes), Cell: s.r.handle.Cell, Generation: s.r.handle.Generation}, storage: s}
+	v := s.whole()
 	err := v.touch(op, write, func(memory []byte) {
 		if write {
 			copy(memory[offset:], p)
@@ -440,6 +457,11 @@ func (s *Storage) at(op string, p []byte, offset int64, write bool) (int, error)
 		return 0, err
 	}
 	return int(n), nil
+}
+
+// whole is all bytes of s as something to touch.
+func (s *Storage) whole() View {
+	return s.viewAt(0, s.bytes, s.r.handle, tensor.Format{}, tensor.Layout{})
 }
 
 // View makes a view of a tensor whose bytes begin at offset, gap-free and row-major. name is the tensor's

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -524,6 +525,8 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 	requireError(t, err, ErrFault, f.Name(), "")
 	_, err = v.Get(10 << 10)
 	requireError(t, err, ErrFault, f.Name(), "t")
+	_, err = Materialize(newPool(t), "copy", v, tensor.Dense(tensor.F32), Ambient())
+	requireError(t, err, ErrFault, f.Name(), "t")
 	// Within the last page zeros would be read.
 	_, err = s.ReadAt(make([]byte, 10), 4096+200)
 	requireError(t, err, ErrChanged, f.Name(), "")
@@ -615,4 +618,79 @@ func TestThousandTimes(t *testing.T) {
 	require.Equal(t, coreBefore.Storages, coreAfter.Storages)
 	require.Less(t, coreAfter.Slots-coreBefore.Slots, uint64(100), "slots are reused")
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+1)
+}
+
+// Dropping without a close leaves nothing behind either, and takes no more files than the limit.
+func TestThousandDrops(t *testing.T) {
+	f := file(t, 100<<10)
+	before := settled(t)
+	most := int64(0)
+	for range 1000 {
+		s, err := Map("file", f, 0, 0)
+		require.NoError(t, err)
+		v, err := s.View("w", 32, tensor.FormatOf(tensor.Q8_0), tensor.ShapeOf(3, 96))
+		require.NoError(t, err)
+		_, err = v.Get(2, 95)
+		require.NoError(t, err)
+		most = max(most, Stats().AmbientFiles)
+	}
+	require.Less(t, most, before.AmbientFiles+2*ambientFiles)
+	eventually(t, "not freed", func() bool { return Stats() == before })
+}
+
+// A collector that never rests finds what nobody holds and nothing else.
+func TestCollectorStress(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	f := file(t, 64<<10)
+	rounds := 200
+	if testing.Short() {
+		rounds = 20
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			var kept []View
+			for round := range rounds {
+				value := float32(worker*rounds + round)
+				s, err := Allocate("x", 4096, []Option{heap, offheap}[round%2])
+				if !assert.NoError(t, err) {
+					return
+				}
+				v, err := s.View("t", int64(round%7), tensor.Dense(tensor.F32), tensor.ShapeOf(16))
+				if !assert.NoError(t, err) {
+					return
+				}
+				fill(t, v, value)
+				if kept = append(kept, v); len(kept) > 8 {
+					kept = kept[1:]
+				}
+				for i, v := range kept {
+					got, err := v.Get(15)
+					assert.NoError(t, err)
+					assert.Equal(t, float64(value)-float64(len(kept)-1-i), got)
+				}
+				m, err := Map("m", f, 0, 0)
+				if !assert.NoError(t, err) {
+					return
+				}
+				w, err := m.View("bytes", 1, tensor.Dense(tensor.I8), tensor.ShapeOf(8))
+				assert.NoError(t, err)
+				got, err := w.GetInt(3)
+				assert.NoError(t, err)
+				assert.EqualValues(t, 4, got)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestLock(t *testing.T) {
+	s, err := Map("data", file(t, 10000), 1, 5000)
+	require.NoError(t, err)
+	if err := s.Lock(); err != nil { // the limit of the machine decides
+		requireError(t, err, ErrMemory, "data", "")
+		require.Contains(t, err.Error(), "ulimit")
+	}
+	require.NoError(t, s.Close())
+	requireError(t, s.Lock(), ErrClosed, "data", "")
 }
