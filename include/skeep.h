@@ -380,13 +380,14 @@ SKEEP_API skeep_status skeep_reference_matmul_t(const skeep_view *x, const skeep
  * pool: required. step: pins and first error, or NULL (then each call pins its operands itself).
  * T = tokens (rows of the step). Floating outputs are F32 unless said otherwise. */
 
-/* y[...] = x[...] decoded / converted between dense types, any layout of x; y dense, same shape. The
- * only copy: what Materialize runs. Rounds to nearest even; overflow of F16 becomes infinity. */
+/* y[...] = x[...] decoded / converted between dense types, any layout of x; y of the same shape is F32, F16 or
+ * BF16, or has x's own dense format (then bits are copied). The only copy: what Materialize runs. Rounds once, to
+ * nearest even; overflow becomes infinity. */
 SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
 /* y = the same blocks as x in y's order (same encoding and shape; a bijection of bytes). */
 SKEEP_API skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
 /* y[T, n] in A8 = x[T, n] F32, each group of 32 scaled by its largest magnitude / 127, codes rounded to
- * nearest even; NaN makes the group's scale NaN. */
+ * nearest even; NaN or infinity makes the group's scale NaN, a largest magnitude below 2^-119 counts as 0. */
 SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                            const skeep_view *y);
 /* y[T, out] = x[T, in] * transpose(w[out, in]). x in A8 takes the integer row of the table, x in F32 the
