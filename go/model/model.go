@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/skeep-project/skeep/go/arch"
@@ -59,6 +60,7 @@ var LoadModes = []LoadMode{LoadMap, LoadRead, LoadPrewarm, LoadLocked}
 // Model is an open model: its weights in the forms and places that were decided, and its tokenizer. It is
 // safe for concurrent use; sessions of one model share weights and threads.
 type Model struct {
+	file       string
 	arch       *arch.Model
 	tokenizer  *tokenizer.Tokenizer
 	resolution *resolver.Resolution
@@ -74,6 +76,9 @@ type Model struct {
 	trace      *trace.Recorder
 	loadTime   time.Duration
 	notes      []string
+
+	running sync.RWMutex // held for reading by steps, for writing by Close
+	closed  bool
 }
 
 // Open opens the GGUF file at path (of a split set: any part), decides and loads. Close the model. Errors
@@ -104,6 +109,11 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range d.arch.Unused {
+		if _, known := tensor.ParseID(name); known {
+			return nil, fmt.Errorf("%w: %s: tensor %q is part of a model, and no family here computes it for architecture %s", ErrUnsupported, s.File.Name(), name, d.arch.Arch)
+		}
+	}
 	tok, err := tokenizer.New(s.File, tokenizer.WithPre(o.Pre))
 	if err != nil {
 		return nil, err
@@ -116,7 +126,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 			return nil, err
 		}
 	}
-	m = &Model{arch: d.arch, tokenizer: tok, resolution: d.resolution, scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace)),
+	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace)),
 		kv: d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch]}
 	defer func() {
 		if err != nil {
@@ -294,9 +304,22 @@ func (m *Model) Weight(name string) (skeep.View, bool) { return m.weights.View(n
 // Close waits for running steps, then frees everything the model owns; sessions fail from then on. A
 // second Close is skeep.ErrClosed.
 func (m *Model) Close() error {
+	m.running.Lock()
+	defer m.running.Unlock()
+	m.closed = true
 	err := m.scope.Close()
 	if m.pool != nil {
 		m.pool.Close()
 	}
 	return err
+}
+
+// begin keeps the model open until m.running.RUnlock, unless it is closed.
+func (m *Model) begin(op string) error {
+	m.running.RLock()
+	if m.closed {
+		m.running.RUnlock()
+		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrClosed, Detail: "model"}
+	}
+	return nil
 }

@@ -40,6 +40,10 @@ type Session struct {
 // NewSession makes a sequence at position 0. Close it before the model. Its caches and the slab of its
 // steps are placed as the resolution says.
 func (m *Model) NewSession() (s *Session, err error) {
+	if err := m.begin("session"); err != nil {
+		return nil, err
+	}
+	defer m.running.RUnlock()
 	s = &Session{m: m, scope: skeep.NewModelScope("session", skeep.WithTrace(m.trace)), numbers: make([]int32, m.kv.Chunk)}
 	defer func() {
 		if err != nil {
@@ -163,6 +167,10 @@ func (s *Session) check(ids []int32) error {
 
 // step computes len(ids) ≤ chunk tokens and leaves the logits of the last rows in s.logits.
 func (s *Session) step(ids []int32, rows int) error {
+	if err := s.m.begin("step"); err != nil {
+		return err
+	}
+	defer s.m.running.RUnlock()
 	in := inputs{tokens: len(ids), logits: rows}
 	if err := s.write(s.in.ids, ids, &in.ids); err != nil {
 		return err

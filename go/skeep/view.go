@@ -214,12 +214,18 @@ func (v View) CopyTo(dst []float32) error {
 
 // CopyInt32s copies the elements of an I32 view in logical order into dst, which has room for exactly all
 // of them.
+//
+//go:noinline
 func (v View) CopyInt32s(dst []int32) error { return transfer(&v, "copy", dst, tensor.I32, false) }
 
 // WriteFloat32s sets all elements of an F32 view in logical order.
+//
+//go:noinline
 func (v View) WriteFloat32s(src []float32) error { return transfer(&v, "write", src, tensor.F32, true) }
 
 // WriteInt32s sets all elements of an I32 view in logical order.
+//
+//go:noinline
 func (v View) WriteInt32s(src []int32) error { return transfer(&v, "write", src, tensor.I32, true) }
 
 // sized checks the length of a slice for all elements.
@@ -247,6 +253,9 @@ func (v *View) next(index *[tensor.MaxRank]int64, axis int) {
 
 // transfer moves all elements between a slice and a dense view of four-byte elements, in runs where the
 // last axis is contiguous.
+//
+// Its callers are not inlined: escape analysis does not see through a generic function of another package,
+// and every transfer there would put its View on the heap.
 func transfer[T float32 | int32](v *View, op string, slice []T, d tensor.DType, write bool) error {
 	if err := v.sized(op, len(slice)); err != nil {
 		return err
