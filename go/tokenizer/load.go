@@ -288,36 +288,39 @@ func (l *loader) scores() {
 	}
 }
 
-// merges reads the merges of byte-level BPE.
+// merges reads the merges of byte-level BPE; elsewhere it only checks what is there.
 func (l *loader) merges() {
-	merges := l.values(keyMerges, true, arch.String)
-	if l.t.model == modelSPM {
-		return
-	}
+	merges, bpe := l.values(keyMerges, true, arch.String), l.t.model == modelBPE
 	if merges == nil {
-		l.fail(ErrMissing, keyMerges, -1, "absent: model %q merges by them", modelBPE)
+		if bpe {
+			l.fail(ErrMissing, keyMerges, -1, "absent: model %q merges by them", modelBPE)
+		}
 		return
 	}
-	l.t.pairs = newPairTable(merges.Len())
+	if bpe {
+		l.t.pairs = newPairTable(merges.Len())
+	}
 	var buf []byte
 	for i := range merges.Len() {
 		merge := merges.Text(i)
-		at := -1
+		at := 0
 		if merge != "" {
-			at = 1 + strings.IndexByte(merge[1:], ' ') // a first space belongs to the left token
+			at = 1 + strings.IndexByte(merge[1:], ' ') // a space at the beginning belongs to the left token
 		}
-		if at <= 0 || at == len(merge)-1 {
+		if at == 0 || at == len(merge)-1 {
 			l.fail(ErrInvalid, keyMerges, i, "%s is no pair of tokens with a space between them", quote(merge))
 			return
 		}
+		if !bpe {
+			continue
+		}
 		left, ok := appendBytes(buf[:0], merge[:at])
-		joined, both := appendBytes(left, merge[at+1:])
-		buf = joined
-		if !ok || !both {
+		both, too := appendBytes(left, merge[at+1:])
+		if buf = both; !ok || !too {
 			continue // of characters that text never has in its stand-ins
 		}
 		var ids [3]int32
-		for j, text := range [...]string{view(joined[:len(left)]), view(joined[len(left):]), view(joined)} {
+		for j, text := range [...]string{view(both[:len(left)]), view(both[len(left):]), view(both)} {
 			if ids[j] = l.t.find(text); ids[j] == None {
 				l.fail(ErrInvalid, keyMerges, i, "%s: %s is no token", quote(merge), quote(text))
 				return
