@@ -14,6 +14,8 @@
 #endif
 
 /* One #include per body, grouped by form: "q4_0/matmul_t_avx512.h". */
+#include "q8_0/matmul_t_avx512.h"
+#include "q4_0/matmul_t_avx512.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop
