@@ -55,7 +55,7 @@ func (v View) Domain() tensor.Domain {
 func (v View) Bytes() int64 {
 	n, err := v.desc.Layout.Bytes(v.desc.Format)
 	if err != nil {
-		return 0 // a view without storage and layout: no constructor makes another
+		return 0 // only a descriptor that ViewOf took unchecked
 	}
 	return n
 }
