@@ -12,7 +12,6 @@ import (
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
-	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/skeep-project/skeep/go/trace"
 	"github.com/spf13/cobra"
@@ -45,7 +44,7 @@ func runCommand() *cobra.Command {
 		Use:   "run [MODEL]",
 		Short: "Generate text; without MODEL by the embedded model",
 		Long: `run loads a GGUF model, says where its weights will live and why, and continues the prompt: -p, else standard
-input when it is no terminal and not empty, else the model's own example. Text goes to stdout, the rest to stderr.`,
+input when it is no terminal and not empty (without a final newline), else the model's own example. Text goes to stdout, the rest to stderr.`,
 		Example: "  skeep run\n  skeep run -p '12+30='\n  skeep run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 1\n  skeep run model.gguf -p hello -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -149,7 +148,7 @@ func promptText(c *cobra.Command, flag string) (text string, found bool, err err
 		return "", false, nil
 	}
 	b, err := io.ReadAll(c.InOrStdin())
-	return string(b), len(b) > 0, err
+	return strings.TrimSuffix(string(b), "\n"), len(b) > 0, err // the newline that echo adds
 }
 
 func parseIDs(list string) (ids []int32, err error) {
@@ -240,19 +239,13 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 	line("first token", "%.3f s", r.Times.FirstToken)
 	line("prefill", "%.1f tokens/s (%d tokens)", r.Times.Prefill, len(r.PromptIDs))
 	if r.Times.Decode > 0 {
-		line("decode", "%.1f tokens/s (%d tokens, %s)", r.Times.Decode, len(r.IDs), r.Stop)
+		line("decode", "%.1f tokens/s (%d tokens, stop: %s)", r.Times.Decode, len(r.IDs), r.Stop)
 		line("bandwidth", "%.2f GB/s (%s of weights a token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
 	}
 	line("Go heap", "%s", resolver.Size(r.Memory.Heap))
-	line("off-heap", "%s (KV cache %s, slab %s; in %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab), place(m, "kv"))
+	line("off-heap", "%s (with KV cache %s, slab %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab))
 	line("mapped", "%s (%s in memory)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))
 	line("resident", "%s", resolver.Size(r.Memory.Resident))
-}
-
-// place is the domain of a need.
-func place(m *model.Model, need string) tensor.Domain {
-	d, _ := m.Resolution().Decision(need)
-	return d.Spec.Domain
 }
 
 // writeFile writes a file as a whole or not at all.

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"skeep": main})
+}
+
+// TestScripts runs testdata/script/*.txtar: what people type, what they get. tiny.gguf is the embedded
+// model as a file.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.gguf"), embedded.Model(), 0o644)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			// jsonkeys FILE KEY…: the object in FILE has these keys; a.b is a key within a.
+			"jsonkeys": func(ts *testscript.TestScript, _ bool, args []string) {
+				var object map[string]any
+				ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &object))
+				for _, path := range args[1:] {
+					at := any(object)
+					for key := range strings.SplitSeq(path, ".") {
+						inner, ok := at.(map[string]any)
+						if list, isList := at.([]any); isList && len(list) > 0 {
+							inner, ok = list[0].(map[string]any)
+						}
+						if at, ok = inner[key]; !ok {
+							ts.Fatalf("%s has no key %s", args[0], path)
+						}
+					}
+				}
+			},
+		},
+	})
+}
+
+// built is the command as people install it.
+func built(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "skeep")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return path
+}
+
+// TestMalformedFiles cuts and corrupts a model in many ways: each command ends by itself with exit status
+// 0 or 2 and a named error, within a second of processor time and 256 MB, and writes nothing.
+func TestMalformedFiles(t *testing.T) {
+	command := built(t)
+	model := embedded.Model()
+	header := bytes.Index(model, []byte("output_norm.weight")) + 64
+	random := rand.New(rand.NewPCG(3, 4))
+	files := map[string][]byte{"empty": {}, "text": []byte("hello, world\n"), "zeros": make([]byte, 4096)}
+	for i := range 24 {
+		cut := random.IntN(header)
+		files[fmt.Sprintf("cut at %d", cut)] = model[:cut]
+		at, b := random.IntN(header), byte(random.Uint32())
+		changed := bytes.Clone(model)
+		changed[at] = b
+		files[fmt.Sprintf("byte %d set to %d, %d", at, b, i)] = changed
+		for k := range 8 {
+			changed := bytes.Clone(model[:header+1000])
+			changed[(at+k)%header] = 0xff
+			files[fmt.Sprintf("255 at %d and no payload, %d", (at+k)%header, i)] = changed
+		}
+	}
+	files["payload cut"] = model[:len(model)-1]
+	refused := 0
+	for name, content := range files {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "bad.gguf")
+		require.NoError(t, os.WriteFile(path, content, 0o644))
+		for _, args := range [][]string{{"inspect", path}, {"explain", path}, {"run", path, "-p", "1+1=", "-n", "1"}} {
+			cmd := exec.Command(command, args...)
+			cmd.Dir = dir
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			err := cmd.Run()
+			state := cmd.ProcessState
+			code := state.ExitCode()
+			require.Contains(t, []int{0, 2}, code, "%s: %v: %v\n%s", name, args, err, stderr.String())
+			if code == 2 {
+				refused++
+				last := strings.TrimSpace(stderr.String())
+				last = last[strings.LastIndexByte(last, '\n')+1:]
+				require.Regexp(t, `^skeep: (gguf|arch|tokenizer|model|load|exec|resolver|skeep|sample): .`, last, name)
+			}
+			require.NotContains(t, stderr.String(), "goroutine", name)
+			require.Less(t, state.UserTime()+state.SystemTime(), time.Second+500*time.Millisecond, "%s: %v", name, args)
+			require.Less(t, state.SysUsage().(*syscall.Rusage).Maxrss, int64(256<<10), "%s: %v: KiB", name, args)
+		}
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "nothing is written")
+	}
+	require.Greater(t, refused, len(files), "most of these are refused")
+}
