@@ -2,10 +2,13 @@ package gguf_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing/fstest"
 
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/tensor"
 )
 
 // A model file of one key and one tensor, [2 3] in F32.
@@ -53,4 +56,42 @@ func ExampleHeaderOnly() {
 	// Output:
 	// gguf: tensor "w": bytes 128 to 152 reach past end of file (size 148), which is 4 bytes short in cut.gguf
 	// 1 true
+}
+
+// The payload of each tensor is streamed, in the order of the header.
+func ExampleWriteFile() {
+	dir, err := os.MkdirTemp("", "gguf")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "tiny.gguf")
+	h := gguf.Header{
+		Metadata: []gguf.Pair{
+			{Key: "general.name", Value: gguf.TextOf("tiny")},
+			{Key: "tokens", Value: gguf.TextsOf([]string{"a", "b"})},
+		},
+		Tensors: []gguf.TensorSpec{{Name: "w", Encoding: tensor.Q8_0, Shape: tensor.ShapeOf(2, 32)}},
+	}
+	err = gguf.WriteFile(path, h, func(w *gguf.Writer) error {
+		out, err := w.Tensor("w")
+		for row := 0; row < 2 && err == nil; row++ {
+			_, err = out.Write(make([]byte, 34))
+		}
+		return err
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	t, _ := f.Tensor("w")
+	fmt.Println(f.Version(), t.Name, t.TypeName(), t.Shape, t.Bytes)
+	// Output: 3 w Q8_0 [2 32] 68
 }

@@ -1,6 +1,7 @@
-// Package gguf reads GGUF model files: versions 1 to 3, either byte order, split sets. It reads headers
-// without their payload, in few reads and with few allocations, and it trusts no byte of them: every
-// malformed file is an *Error that names the field or tensor, in bounded time and memory.
+// Package gguf reads and writes GGUF model files: versions 1 to 3 (written are 2 and 3), either byte order,
+// split sets. It reads headers without their payload, in few reads and with few allocations, and it trusts
+// no byte of them: every malformed file is an *Error that names the field or tensor, in bounded time and
+// memory. It writes from front to back, and files appear under their names when they are complete.
 //
 // Where readers of the format disagree, this one decides:
 //   - general.alignment is a power of two from 1 to 1 MiB, of any integer kind; absent means 32.

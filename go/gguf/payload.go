@@ -57,12 +57,11 @@ func (f *File) tensorError(name string, kind error, format string, args ...any) 
 
 // Payload reads a tensor's bytes as a little-endian file holds them. Safe for concurrent use.
 type Payload struct {
-	f     *File
-	name  string
-	r     io.ReaderAt
-	at    Extent
-	unit  int64   // bytes of a block; 0 when bytes are taken as they are
-	words []words // of a block, to be reversed
+	f    *File
+	name string
+	r    io.ReaderAt
+	at   Extent
+	swap swapping
 }
 
 // Payload opens a tensor for reading. Errors are those of Extent; also a block type of a big-endian file
@@ -76,15 +75,9 @@ func (f *File) Payload(name string) (*Payload, error) {
 	if f.order != binary.BigEndian || at.Bytes == 0 {
 		return p, nil
 	}
-	info, _ := t.Encoding.Info()
-	p.unit = int64(info.BlockBytes)
-	if info.BlockElements == 1 {
-		p.words = []words{{0, info.BlockBytes, 1}}
-		return p, nil
-	}
 	var ok bool
-	if p.words, ok = blockWords[t.Encoding]; !ok {
-		return nil, f.tensorError(name, ErrUnsupported, "big-endian %s: the byte order of its blocks is undefined", info.Name)
+	if p.swap, ok = swappingOf(t.Encoding); !ok {
+		return nil, f.tensorError(name, ErrUnsupported, "big-endian %s: the byte order of its blocks is undefined", t.Encoding)
 	}
 	return p, nil
 }
@@ -117,21 +110,22 @@ func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
 
 // read fills b, which lies within the tensor.
 func (p *Payload) read(b []byte, off int64) (int, error) {
-	if p.unit == 0 || len(b) == 0 {
+	unit := int64(p.swap.unit)
+	if unit == 0 || len(b) == 0 {
 		return readFull(p.r, b, p.at.Offset+off)
 	}
 	// Whole blocks are converted in a buffer, of which b gets its share.
 	const most = 64 << 10
-	first, last := off/p.unit, (off+int64(len(b))-1)/p.unit
-	buf := make([]byte, min(last-first+1, most/p.unit)*p.unit)
+	first, last := off/unit, (off+int64(len(b))-1)/unit
+	buf := make([]byte, min(last-first+1, most/unit)*unit)
 	done := 0
 	for done < len(b) {
-		start := (off + int64(done)) / p.unit * p.unit
+		start := (off + int64(done)) / unit * unit
 		chunk := buf[:min(int64(len(buf)), p.at.Bytes-start)]
 		if _, err := readFull(p.r, chunk, p.at.Offset+start); err != nil {
 			return done, err
 		}
-		reverse(chunk, int(p.unit), p.words)
+		reverse(chunk, p.swap.unit, p.swap.words)
 		done += copy(b[done:], chunk[off+int64(done)-start:])
 	}
 	return done, nil
@@ -162,6 +156,24 @@ func (f *File) ReadTensor(name string, w io.Writer) error {
 
 // words are numbers of several bytes within a block.
 type words struct{ offset, width, count int }
+
+// swapping is how payload changes its byte order.
+type swapping struct {
+	unit  int     // bytes of a block; 0 when bytes are taken as they are
+	words []words // of a block, to be reversed
+}
+
+// swappingOf is that of an encoding of known size; ok is false when nothing defines it.
+func swappingOf(e tensor.Encoding) (s swapping, ok bool) {
+	info, _ := e.Info()
+	s.unit = info.BlockBytes
+	if info.BlockElements == 1 {
+		s.words = []words{{0, info.BlockBytes, 1}}
+		return s, true
+	}
+	s.words, ok = blockWords[e]
+	return s, ok
+}
 
 // reverse changes the byte order of all words of the blocks in b.
 func reverse(b []byte, unit int, ws []words) {

@@ -1,0 +1,107 @@
+package gguf
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Merge writes f, one file or a split set, as the one file at path, as WriteFile does. It ends with ctx.
+func Merge(ctx context.Context, f *File, path string) error {
+	return WriteFile(path, HeaderOf(f), func(w *Writer) error { return w.CopyFrom(ctx, f) })
+}
+
+// Split writes f as a split set that begins with prefix, as WriteSplit does. It ends with ctx.
+func Split(ctx context.Context, f *File, prefix string, most PartLimits) (paths []string, err error) {
+	return WriteSplit(prefix, HeaderOf(f), most, func(w *Writer) error { return w.CopyFrom(ctx, f) })
+}
+
+// PartLimits bounds the parts of a split set; a limit of 0 is none. A part has at least one tensor, however
+// large that is.
+type PartLimits struct {
+	Bytes   int64 // of one file
+	Tensors int
+}
+
+// WriteSplit is WriteFile for a split set, whose files are named PREFIX-00001-of-00003.gguf and so on. The
+// first holds the metadata, to which the keys of the split are added; write is the same as for one file.
+// It returns the paths. One part is a set too.
+func WriteSplit(prefix string, h Header, most PartLimits, write func(w *Writer) error) (paths []string, err error) {
+	p, err := h.check()
+	if err != nil {
+		return nil, err
+	}
+	files, err := p.divide(most)
+	if err != nil {
+		return nil, err
+	}
+	for i := range files {
+		paths = append(paths, fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, i+1, len(files)))
+	}
+	if err := writeFiles(p, files, paths, write); err != nil {
+		return nil, err
+	}
+	return paths, nil
+}
+
+// divide assigns the tensors to files: each takes so many as fit.
+func (p *plan) divide(most PartLimits) ([]file, error) {
+	if most.Bytes < 0 || most.Tensors < 0 {
+		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("parts of at most %d bytes and %d tensors", most.Bytes, most.Tensors), Err: ErrLimit}
+	}
+	bytes, tensors := most.Bytes, most.Tensors
+	if bytes == 0 {
+		bytes = math.MaxInt64
+	}
+	if tensors == 0 {
+		tensors = math.MaxInt
+	}
+	head := func(no int) []Pair { // the numbers of parts and tensors take the same room whatever they are
+		h := Header{}
+		if no == 0 {
+			h.Metadata = append(h.Metadata, p.metadata...)
+		} else if p.alignment != defaultAlignment {
+			h.Set(keyAlignment, NumberOf(uint32(p.alignment)))
+		}
+		h.Set(keySplitNo, NumberOf(uint16(no)))
+		h.Set(keySplitCount, NumberOf(uint16(0)))
+		h.Set(keySplitTotal, NumberOf(int32(len(p.tensors))))
+		return h.Metadata
+	}
+	files := []file{{metadata: head(0)}}
+	var header, data int64 // bytes of the file: of its header, unaligned, and of its tensors
+	var err error
+	if header, err = p.headerBytes(files[0].metadata); err != nil {
+		return nil, err
+	}
+	for i, t := range p.tensors {
+		last := &files[len(files)-1]
+		info := int64(8 + len(t.Name) + 4 + 8*int(t.Shape.Rank) + 4 + 8)
+		full := alignUp(header+info, p.alignment)
+		if n := i - last.first; n > 0 && (n == tensors || full > bytes-data || t.bytes > bytes-data-full) {
+			files = append(files, file{head(len(files)), i, i})
+			last = &files[len(files)-1]
+			if header, err = p.headerBytes(last.metadata); err != nil {
+				return nil, err
+			}
+			data = 0
+		}
+		header, data = header+info, data+alignUp(t.bytes, p.alignment)
+		last.end = i + 1
+	}
+	if len(files) > math.MaxUint16 {
+		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("%d parts, at most %d", len(files), math.MaxUint16), Err: ErrLimit}
+	}
+	for i := range files {
+		(&Header{Metadata: files[i].metadata}).Set(keySplitCount, NumberOf(uint16(len(files))))
+	}
+	return files, nil
+}
+
+// headerBytes is the size of a header without tensors, unaligned.
+func (p *plan) headerBytes(metadata []Pair) (int64, error) {
+	unaligned := *p
+	unaligned.alignment = 1
+	b, err := unaligned.appendHeader(nil, metadata, nil)
+	return int64(len(b)), err
+}

@@ -1,0 +1,432 @@
+package gguf
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// ErrPayload says that tensors were written otherwise than the header describes them: in another order,
+// with more bytes or with fewer.
+var ErrPayload = errors.New("payload is not what the header describes")
+
+// Header is what a file to be written says before its payload.
+type Header struct {
+	Version   int              // 3, or 2; 0 is 3
+	ByteOrder binary.ByteOrder // of header and payload; nil is little-endian, and big-endian needs version 3
+	Metadata  []Pair           // general.alignment among them sets the alignment
+	Tensors   []TensorSpec     // in the order of their payload
+}
+
+// Pair is a metadata key and its value: one of another file, or one that NumberOf, TextOf, NumbersOf,
+// TextsOf or ArraysOf made.
+type Pair struct {
+	Key   string
+	Value arch.Value
+}
+
+// TensorSpec describes a tensor to be written. Its rows are whole blocks; an extent may be zero.
+type TensorSpec struct {
+	Name     string
+	Encoding tensor.Encoding
+	Shape    tensor.Shape // rows first
+}
+
+// HeaderOf is what a file says, to be written again: metadata (those of the split set that it may be
+// excepted), tensors, byte order, and the version unless that is too old to be written. Tensors that share
+// bytes will get bytes of their own.
+func HeaderOf(f *File) Header {
+	h := Header{Version: max(f.Version(), oldestWritten), ByteOrder: f.order}
+	if f.order == binary.BigEndian {
+		h.Version = newestVersion
+	}
+	for _, key := range f.keys {
+		if !slices.Contains(splitKeys, key) {
+			h.Metadata = append(h.Metadata, Pair{key, f.values[key]})
+		}
+	}
+	for _, t := range f.tensors {
+		h.Tensors = append(h.Tensors, TensorSpec{t.Name, t.Encoding, t.Shape})
+	}
+	return h
+}
+
+const oldestWritten = 2
+
+var splitKeys = []string{keySplitNo, keySplitCount, keySplitTotal}
+
+// Set gives a key a value: in the place of the one that it has, else behind all others.
+func (h *Header) Set(key string, v arch.Value) {
+	for i := range h.Metadata {
+		if h.Metadata[i].Key == key {
+			h.Metadata[i].Value = v
+			return
+		}
+	}
+	h.Metadata = append(h.Metadata, Pair{key, v})
+}
+
+// plan is a checked header: where everything will stand.
+type plan struct {
+	version   uint32
+	order     binary.AppendByteOrder
+	alignment int64
+	metadata  []Pair
+	tensors   []placed
+}
+
+// placed is a tensor with its bytes.
+type placed struct {
+	TensorSpec
+	bytes int64
+	swap  swapping
+}
+
+// check makes a plan, or says what cannot be written. Errors are *Error.
+func (h *Header) check() (*plan, error) {
+	fail := func(kind error, field, tensor, format string, args ...any) (*plan, error) {
+		return nil, &Error{Offset: -1, Field: field, Tensor: tensor, Reason: fmt.Sprintf(format, args...), Err: kind}
+	}
+	p := &plan{version: uint32(h.Version), order: binary.LittleEndian, metadata: h.Metadata}
+	if p.version == 0 {
+		p.version = newestVersion
+	}
+	if p.version < oldestWritten || p.version > newestVersion {
+		return fail(ErrUnsupported, "version", "", "GGUF version %d; written are versions %d and %d", h.Version, oldestWritten, newestVersion)
+	}
+	if big := h.ByteOrder == binary.BigEndian; big {
+		p.order = binary.BigEndian
+		if p.version != newestVersion {
+			return fail(ErrUnsupported, "version", "", "big-endian files begin with version %d", newestVersion)
+		}
+	} else if h.ByteOrder != nil && h.ByteOrder != binary.LittleEndian {
+		return fail(ErrUnsupported, "byte order", "", "%v", h.ByteOrder)
+	}
+	if len(h.Metadata) > maxKeys {
+		return fail(ErrLimit, "n_kv", "", "%d metadata keys, at most %d", len(h.Metadata), maxKeys)
+	}
+	if len(h.Tensors) > maxTensors {
+		return fail(ErrLimit, "n_tensors", "", "%d tensors, at most %d", len(h.Tensors), maxTensors)
+	}
+	p.alignment = defaultAlignment
+	keys := make(map[string]bool, len(h.Metadata))
+	for i, kv := range h.Metadata {
+		switch {
+		case kv.Key == "":
+			return fail(ErrFormat, "metadata key", "", "key %d is empty", i)
+		case keys[kv.Key]:
+			return fail(ErrFormat, kv.Key, "", "metadata key occurs twice")
+		}
+		keys[kv.Key] = true
+		if why := checkValue(kv.Value, 0); why != "" {
+			return fail(ErrFormat, kv.Key, "", "%s", why)
+		}
+		if kv.Key == keyAlignment {
+			a, ok := kv.Value.Uint()
+			if !ok || a == 0 || a&(a-1) != 0 || a > maxAlignment {
+				return fail(ErrFormat, keyAlignment, "", "not a power of two from 1 to %d", maxAlignment)
+			}
+			p.alignment = int64(a)
+		}
+	}
+	names := make(map[string]int, len(h.Tensors))
+	for i, t := range h.Tensors {
+		first, again := names[t.Name]
+		info, known := t.Encoding.Info()
+		switch {
+		case t.Name == "":
+			return fail(ErrFormat, "tensor name", "", "tensor %d has an empty name", i)
+		case again:
+			return fail(ErrFormat, "", t.Name, "name occurs twice: tensors %d and %d", first, i)
+		case t.Encoding == arch.UnknownEncoding:
+			return fail(ErrUnsupported, "", t.Name, "its type is unknown, and so is its size")
+		case !known || t.Encoding >= firstInMemory:
+			return fail(ErrUnsupported, "", t.Name, "%s is no type of GGUF", t.Encoding)
+		case info.Retired:
+			return fail(ErrUnsupported, "", t.Name, "%s is retired", t.Encoding)
+		}
+		names[t.Name] = i
+		bytes, err := bytesOf(t)
+		if err != nil {
+			return nil, &Error{Offset: -1, Tensor: t.Name, Reason: err.Error(), Err: errors.Join(ErrFormat, err)}
+		}
+		w := placed{TensorSpec: t, bytes: bytes}
+		if p.order == binary.BigEndian && bytes > 0 {
+			var ok bool
+			if w.swap, ok = swappingOf(t.Encoding); !ok {
+				return fail(ErrUnsupported, "", t.Name, "big-endian %s: the byte order of its blocks is undefined", t.Encoding)
+			}
+		}
+		p.tensors = append(p.tensors, w)
+	}
+	return p, nil
+}
+
+// bytesOf is the payload of a tensor whose encoding has a size.
+func bytesOf(t TensorSpec) (int64, error) {
+	full := t.Shape // without the zeros: what readers multiply
+	empty := false
+	for i := range min(t.Shape.Rank, tensor.MaxRank) {
+		if full.Dims[i] == 0 {
+			full.Dims[i], empty = 1, true
+		}
+	}
+	if n, err := full.Elements(); err != nil || empty {
+		if info, _ := t.Encoding.Info(); n > math.MaxInt64/int64(info.BlockBytes) {
+			err = fmt.Errorf("%s elements of %s take more than 2⁶³ bytes", full, t.Encoding)
+		}
+		return 0, err
+	}
+	if info, _ := t.Encoding.Info(); info.Activation && t.Shape.Rank > 0 && t.Shape.Dims[t.Shape.Rank-1]%int64(info.BlockElements) != 0 {
+		return 0, fmt.Errorf("rows of %s are no whole blocks of %s", t.Shape, t.Encoding)
+	}
+	return tensor.FormatOf(t.Encoding).Bytes(t.Shape)
+}
+
+// firstInMemory is the first id of encodings that no file has.
+const firstInMemory = 256
+
+// appendHeader appends the header of a file of these tensors, up to the start of its tensor data.
+func (p *plan) appendHeader(b []byte, metadata []Pair, tensors []placed) ([]byte, error) {
+	b = append(b, "GGUF"...)
+	b = p.order.AppendUint32(b, p.version)
+	b = p.order.AppendUint64(b, uint64(len(tensors)))
+	b = p.order.AppendUint64(b, uint64(len(metadata)))
+	for _, kv := range metadata {
+		b = appendText(b, p.order, kv.Key)
+		b = p.order.AppendUint32(b, uint32(kv.Value.Kind()))
+		b = appendValue(b, p.order, kv.Value)
+	}
+	offset := int64(0)
+	for _, t := range tensors {
+		b = appendText(b, p.order, t.Name)
+		b = p.order.AppendUint32(b, uint32(t.Shape.Rank))
+		for axis := int(t.Shape.Rank) - 1; axis >= 0; axis-- {
+			b = p.order.AppendUint64(b, uint64(t.Shape.Dims[axis]))
+		}
+		b = p.order.AppendUint32(b, uint32(t.Encoding))
+		b = p.order.AppendUint64(b, uint64(offset))
+		if offset > math.MaxInt64-t.bytes-2*maxAlignment-int64(len(b)) {
+			return nil, &Error{Offset: -1, Tensor: t.Name, Reason: "file of more than 2⁶³ bytes", Err: ErrLimit}
+		}
+		offset = alignUp(offset+t.bytes, p.alignment)
+	}
+	return append(b, make([]byte, alignUp(int64(len(b)), p.alignment)-int64(len(b)))...), nil
+}
+
+// Writer writes a GGUF file, or a split set, from front to back: the header at once, then the payload of
+// one tensor after the other, each in as many pieces as its source has. It holds none of it but small
+// buffers. After an error it is of no more use. Not safe for concurrent use.
+type Writer struct {
+	plan  *plan
+	files []file
+	open  func(i int) (io.Writer, error) // of file i
+
+	at     int // the file that is being written; -1 before the first
+	out    *bufio.Writer
+	tensor int   // that payload goes to; -1 before the first
+	left   int64 // bytes that it lacks
+	part   []byte
+	err    error
+}
+
+// file is one file of the output: some tensors, up to but without end.
+type file struct {
+	metadata   []Pair
+	first, end int
+}
+
+// NewWriter checks a header and writes it to w. Close completes the file; w stays the caller's. Errors are
+// *Error, or w's.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	p, err := h.check()
+	if err != nil {
+		return nil, err
+	}
+	return newWriter(p, []file{{p.metadata, 0, len(p.tensors)}}, func(int) (io.Writer, error) { return w, nil })
+}
+
+func newWriter(p *plan, files []file, open func(int) (io.Writer, error)) (*Writer, error) {
+	w := &Writer{plan: p, files: files, open: open, at: -1, tensor: -1}
+	return w, w.nextFile()
+}
+
+// keep keeps the first error.
+func (w *Writer) keep(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	return w.err
+}
+
+func (w *Writer) fail(kind error, tensor, format string, args ...any) error {
+	return w.keep(&Error{Offset: -1, Tensor: tensor, Reason: fmt.Sprintf(format, args...), Err: kind})
+}
+
+// nextFile begins the next file with its header.
+func (w *Writer) nextFile() error {
+	if w.out != nil {
+		if err := w.out.Flush(); err != nil {
+			return w.keep(err)
+		}
+	}
+	w.at++
+	f := w.files[w.at]
+	b, err := w.plan.appendHeader(nil, f.metadata, w.plan.tensors[f.first:f.end])
+	if err != nil {
+		return w.keep(err)
+	}
+	out, err := w.open(w.at)
+	if err != nil {
+		return w.keep(err)
+	}
+	w.out = bufio.NewWriterSize(out, 1<<16)
+	if _, err := w.out.Write(b); err != nil {
+		return w.keep(err)
+	}
+	return nil
+}
+
+// finish ends the tensor that is being written, which must be whole, with the padding behind it.
+func (w *Writer) finish() error {
+	if w.err != nil || w.tensor < 0 {
+		return w.err
+	}
+	t := &w.plan.tensors[w.tensor]
+	if w.left > 0 {
+		return w.fail(ErrPayload, t.Name, "%d bytes written, %d missing", t.bytes-w.left, w.left)
+	}
+	if _, err := w.out.Write(make([]byte, alignUp(t.bytes, w.plan.alignment)-t.bytes)); err != nil {
+		return w.keep(err)
+	}
+	return nil
+}
+
+// Tensor begins the payload of the next tensor, which the caller names: what is written to the result is
+// that tensor's, as a little-endian file holds it. The result is valid up to the next call. Errors: the one
+// before is not whole, or another is next (ErrPayload).
+func (w *Writer) Tensor(name string) (io.Writer, error) {
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
+	next := w.tensor + 1
+	if next == len(w.plan.tensors) {
+		return nil, w.fail(ErrPayload, name, "all %d tensors are written", next)
+	}
+	t := &w.plan.tensors[next]
+	if t.Name != name {
+		return nil, w.fail(ErrPayload, name, "tensor %s is next", quote(t.Name))
+	}
+	for next >= w.files[w.at].end {
+		if err := w.nextFile(); err != nil {
+			return nil, err
+		}
+	}
+	w.tensor, w.left = next, t.bytes
+	return &payloadWriter{w, next}, nil
+}
+
+// Close completes the file. It does not close what is written to. ErrPayload when tensors are missing.
+func (w *Writer) Close() error {
+	if err := w.finish(); err != nil {
+		return err
+	}
+	if next := w.tensor + 1; next < len(w.plan.tensors) {
+		return w.fail(ErrPayload, w.plan.tensors[next].Name, "not written, and %d more", len(w.plan.tensors)-next-1)
+	}
+	if err := w.out.Flush(); err != nil {
+		return w.keep(err)
+	}
+	w.err = errClosed
+	return nil
+}
+
+var errClosed = &Error{Offset: -1, Reason: "the writer is closed", Err: ErrPayload}
+
+// CopyFrom writes all tensors that are still to be written with the bytes that f holds under their names.
+// Types and sizes must be those of f. It ends with ctx.
+func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
+	for _, t := range w.plan.tensors[w.tensor+1:] {
+		p, err := f.Payload(t.Name)
+		if err != nil {
+			return w.keep(err)
+		}
+		if src, _ := f.Tensor(t.Name); src.Encoding != t.Encoding || p.Size() != t.bytes {
+			return w.fail(ErrPayload, t.Name, "%s of %d bytes where %s of %d are described", src.Encoding, p.Size(), t.Encoding, t.bytes)
+		}
+		out, err := w.Tensor(t.Name)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, &contextReader{ctx, io.NewSectionReader(p, 0, p.Size())}); err != nil {
+			return w.keep(err)
+		}
+	}
+	return nil
+}
+
+// contextReader is a reader that fails when ctx ends.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *contextReader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b)
+}
+
+// payloadWriter takes the bytes of one tensor.
+type payloadWriter struct {
+	w      *Writer
+	tensor int
+}
+
+func (p *payloadWriter) Write(b []byte) (int, error) {
+	w := p.w
+	switch t := &w.plan.tensors[p.tensor]; {
+	case w.err != nil:
+		return 0, w.err
+	case w.tensor != p.tensor:
+		return 0, w.fail(ErrPayload, t.Name, "written to after tensor %s was begun", quote(w.plan.tensors[w.tensor].Name))
+	case int64(len(b)) > w.left:
+		return 0, w.fail(ErrPayload, t.Name, "%d bytes too many for its %d", int64(len(b))-w.left, t.bytes)
+	}
+	w.left -= int64(len(b))
+	if err := w.write(b, w.plan.tensors[p.tensor].swap); err != nil {
+		return 0, w.keep(err)
+	}
+	return len(b), nil
+}
+
+// write writes payload in the file's byte order. Blocks are converted whole: part keeps what was given of
+// one so far, and is empty between tensors, which are whole blocks.
+func (w *Writer) write(b []byte, s swapping) error {
+	if s.unit == 0 {
+		_, err := w.out.Write(b)
+		return err
+	}
+	const most = 64 << 10
+	for len(b) > 0 {
+		n := min(len(b), most/s.unit*s.unit-len(w.part))
+		w.part = append(w.part, b[:n]...)
+		b = b[n:]
+		whole := len(w.part) / s.unit * s.unit
+		reverse(w.part[:whole], s.unit, s.words)
+		if _, err := w.out.Write(w.part[:whole]); err != nil {
+			return err
+		}
+		w.part = append(w.part[:0], w.part[whole:]...)
+	}
+	return nil
+}
