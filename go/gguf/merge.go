@@ -77,8 +77,8 @@ func (p *plan) divide(most PartLimits) ([]file, error) {
 	for i, t := range p.tensors {
 		last := &files[len(files)-1]
 		info := int64(8 + len(t.Name) + 4 + 8*int(t.Shape.Rank) + 4 + 8)
-		full := alignUp(header+info, p.alignment)
-		if n := i - last.first; n > 0 && (n == tensors || full > bytes-data || t.bytes > bytes-data-full) {
+		full, padded := alignUp(header+info, p.alignment), alignUp(t.bytes, p.alignment)
+		if n := i - last.first; n > 0 && (n == tensors || full > bytes-data || padded > bytes-data-full) {
 			files = append(files, file{head(len(files)), i, i})
 			last = &files[len(files)-1]
 			if header, err = p.headerBytes(last.metadata); err != nil {
@@ -86,7 +86,7 @@ func (p *plan) divide(most PartLimits) ([]file, error) {
 			}
 			data = 0
 		}
-		header, data = header+info, data+alignUp(t.bytes, p.alignment)
+		header, data = header+info, data+padded
 		last.end = i + 1
 	}
 	if len(files) > math.MaxUint16 {
