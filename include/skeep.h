@@ -427,13 +427,15 @@ typedef struct skeep_rope_params {
 /* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
  * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
  * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
- * attn_factor and by nothing else. Elements from dims on are copied. */
+ * attn_factor and by nothing else. Elements from dims on are copied. A parameter out of range is ERR_ARGUMENT without
+ * an operand; detail is its offset in skeep_rope_params (likewise in attend). */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                   const skeep_view *positions, const skeep_view *factors, skeep_rope_params params,
                                   const skeep_view *y);
 /* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
  * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). A negative position, a sequence
- * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. */
+ * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. The two
+ * caches have one encoding; the head_dim of values may be another than that of keys. */
 SKEEP_API skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view *k, const skeep_view *v,
                                       const skeep_view *positions, const skeep_view *sequences,
                                       const skeep_view *k_cache, const skeep_view *v_cache);
@@ -449,12 +451,14 @@ typedef struct skeep_attend_params {
  * alone; positions of the step are stored already. In slot s, row p finds position q = p - ((p - s) mod
  * capacity) and sees it when q >= max(0, p - window + 1). One streaming pass (Milakov & Gimelshein 2018).
  * Let m be the largest position of a row's sequence in this call: a row that would need a position
- * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. */
+ * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. A row whose scores are all -inf is
+ * NaN. A row's bits depend neither on the other rows of the call nor on the number of threads; y's head_dim is
+ * that of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
                                     const skeep_view *k_cache, const skeep_view *v_cache,
                                     const skeep_view *positions, const skeep_view *sequences,
                                     skeep_attend_params params, const skeep_view *y);
-/* y = act(gate) * up, elementwise; y may be gate or up. */
+/* y = act(gate) * up, elementwise; y may be gate or up. act(-inf) is its limit 0, not the NaN of -inf * 0. */
 SKEEP_API skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gate, const skeep_view *up,
                                  uint32_t form, const skeep_view *y);
 #define SKEEP_GLU_SILU 0      /* SwiGLU */
@@ -466,7 +470,8 @@ SKEEP_API skeep_status skeep_add(skeep_pool *pool, skeep_step *step, const skeep
                                  const skeep_view *y);
 SKEEP_API skeep_status skeep_mul(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
                                  const skeep_view *y);
-/* y = softmax(scale * x) along the last axis; y may be x. */
+/* y = softmax(scale * x) along the last axis; y may be x. A row of nothing but -inf (after the scale) has no
+ * distribution: NaN. */
 SKEEP_API skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const skeep_view *x, float scale,
                                      const skeep_view *y);
 /* y = cap * tanh(x / cap); y may be x. */
