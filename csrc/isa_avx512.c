@@ -14,6 +14,9 @@
 #endif
 
 /* One #include per body, grouped by form: "q4_0/matmul_t_avx512.h". */
+#include "f32/matmul_t_avx512.h"
+#include "f16/matmul_t_avx512.h"
+#include "bf16/matmul_t_avx512.h"
 #include "q8_0/matmul_t_avx512.h"
 #include "q4_0/matmul_t_avx512.h"
 
