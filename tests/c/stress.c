@@ -1,0 +1,303 @@
+/* Everything at once: threads multiply by weights that others close, retire and replace under them, marks are
+ * released while their bytes are read, pools come and go. A product is right or refused, never wrong; every byte
+ * that was lent comes back once. Made for SKEEP_SANITIZE=thread and address, useful without. The argument is how
+ * many milliseconds it runs. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROWS 120
+#define N 64
+#define PLACES 6 /* of the board: the first ones are storages, the last two lie in marks of one slab */
+#define MARKED 2
+
+static const int64_t x_shape[] = {1, N}, w_shape[] = {ROWS, N}, y_shape[] = {1, ROWS};
+
+/* A weight whose elements are all `value`, published for everybody. */
+struct entry {
+  skeep_storage storage;
+  skeep_view view;
+  float value;
+};
+static struct entry board[PLACES];
+static pthread_mutex_t board_lock[PLACES];
+static skeep_pool *shared_pool;
+static uint32_t stop, last_value;
+static uint64_t lent, returned, multiplied, refused, replaced, renewed, pinned, pools;
+
+static struct entry look(uint32_t place) {
+  pthread_mutex_lock(&board_lock[place]);
+  const struct entry e = board[place];
+  pthread_mutex_unlock(&board_lock[place]);
+  return e;
+}
+static struct entry publish(uint32_t place, struct entry e) {
+  pthread_mutex_lock(&board_lock[place]);
+  const struct entry old = board[place];
+  board[place] = e;
+  pthread_mutex_unlock(&board_lock[place]);
+  return old;
+}
+static int running(void) { return !__atomic_load_n(&stop, __ATOMIC_RELAXED); }
+static void count(uint64_t *n) { __atomic_add_fetch(n, 1, __ATOMIC_RELAXED); }
+static float new_value(void) { return (float)(1 + __atomic_add_fetch(&last_value, 1, __ATOMIC_RELAXED) % 1000); }
+
+static void fill(float *p, float value) {
+  for (int i = 0; i < ROWS * N; i++) p[i] = value;
+}
+
+/* ---- storages that come and go ---- */
+
+static void give_back(void *memory) {
+  memset(memory, 0xff, sizeof(float) * ROWS * N); /* NaN, for whoever reads too late */
+  free(memory);
+  count(&returned);
+}
+
+static struct entry new_entry(uint32_t kind) {
+  struct entry e = {.value = new_value()};
+  if (kind == 0) {
+    e.view = check_new(SKEEP_F32, 2, w_shape, &e.storage);
+    fill(check_floats(&e.view), e.value);
+    return e;
+  }
+  float *memory = malloc(sizeof(float) * ROWS * N);
+  NEED(memory);
+  fill(memory, e.value);
+  if (kind == 1) {
+    count(&lent);
+    NEED(skeep_storage_borrow(memory, sizeof(float) * ROWS * N, SKEEP_DOMAIN_OFFHEAP, 1, give_back, memory, &e.storage)
+             .code == SKEEP_OK);
+  } else {
+    char name[] = "/tmp/skeep-test-XXXXXX";
+    const int fd = mkstemp(name);
+    const ssize_t bytes = (ssize_t)(sizeof(float) * ROWS * N);
+    NEED(fd >= 0 && write(fd, memory, (size_t)bytes) == bytes);
+    unlink(name);
+    NEED(skeep_storage_map(fd, 0, (uint64_t)bytes, &e.storage).code == SKEEP_OK);
+    close(fd);
+    free(memory);
+  }
+  NEED(skeep_view_of(e.storage, 0, SKEEP_F32, 2, w_shape, &e.view).code == SKEEP_OK);
+  return e;
+}
+
+/* Closes in one of three ways; two threads may not close one handle, so each closes what it took from the board. */
+static void end_entry(struct entry e, uint32_t way) {
+  uint64_t left;
+  skeep_status st = {SKEEP_ERR_BUSY, -1, 0};
+  if (way == 0)
+    for (int i = 0; i < 50 && st.code == SKEEP_ERR_BUSY; i++) {
+      st = skeep_storage_try_close(e.storage, NULL);
+      if (st.code == SKEEP_ERR_BUSY) sched_yield();
+    }
+  if (way == 1) st = skeep_storage_retire(e.storage, &left);
+  if (st.code == SKEEP_ERR_BUSY) st = skeep_storage_close(e.storage, NULL);
+  CHECK_OK(st);
+  CHECK_FAILS(skeep_storage_close(e.storage, NULL), SKEEP_ERR_CLOSED);
+}
+
+static void *replace(void *arg) {
+  uint64_t random = 11 + *(uint32_t *)arg;
+  while (running()) {
+    const uint32_t r = check_random(&random);
+    end_entry(publish(r % (PLACES - MARKED), new_entry(r / 16 % 3)), r / 64 % 3);
+    count(&replaced);
+  }
+  return NULL;
+}
+
+/* ---- a slab whose marks are released ---- */
+
+static skeep_storage slab;
+
+static struct entry marked_entry(skeep_storage mark, uint32_t part) {
+  struct entry e = {.storage = mark, .value = new_value()};
+  NEED(skeep_view_of(mark, part * sizeof(float) * ROWS * N, SKEEP_F32, 2, w_shape, &e.view).code == SKEEP_OK);
+  /* Whoever read this part through an earlier mark has gone: the release waited. */
+  fill(check_floats(&e.view), e.value);
+  return e;
+}
+
+static void *mark(void *arg) {
+  uint64_t random = 5;
+  skeep_storage outer, inner;
+  (void)arg;
+  NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK);
+  while (running()) {
+    NEED(skeep_mark_open(slab, &inner).code == SKEEP_OK);
+    (void)publish(PLACES - 2, marked_entry(outer, 0));
+    (void)publish(PLACES - 1, marked_entry(inner, 1));
+    for (int i = 0; i < 20; i++) sched_yield();
+    switch (check_random(&random) % 3) {
+    case 0: CHECK_OK(skeep_mark_renew(&outer, NULL)); break;
+    case 1:
+      CHECK_OK(skeep_mark_release(outer, NULL));
+      NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK);
+      break;
+    default:
+      CHECK_OK(skeep_storage_reset(slab, NULL));
+      NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK);
+    }
+    CHECK_FAILS(skeep_mark_release(inner, NULL), SKEEP_ERR_CLOSED);
+    count(&renewed);
+  }
+  CHECK_OK(skeep_mark_release(outer, NULL));
+  return NULL;
+}
+
+/* ---- who uses them ---- */
+
+static void check_product(skeep_status st, const skeep_view *y, float value) {
+  if (st.code != SKEEP_OK) {
+    CHECK_FAILS_ON(st, SKEEP_ERR_CLOSED, 1);
+    count(&refused);
+    return;
+  }
+  int good = 1;
+  for (int o = 0; o < ROWS; o++) good &= check_floats(y)[o] == value * N;
+  CHECK(good);
+  count(&multiplied);
+}
+
+static void multiply_once(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view y[2],
+                          uint64_t *random) {
+  const struct entry a = look(check_random(random) % PLACES), b = look(check_random(random) % PLACES);
+  memset(check_bytes(&y[0]), 0, y[0].bytes);
+  memset(check_bytes(&y[1]), 0, y[1].bytes);
+  if (!step) {
+    check_product(skeep_matmul_t(pool, NULL, x, &a.view, &y[0]), &y[0], a.value);
+    return;
+  }
+  CHECK_OK(skeep_step_begin(step));
+  const skeep_status first = skeep_matmul_t(pool, step, x, &a.view, &y[0]);
+  const skeep_status second = skeep_matmul_t(pool, step, x, &b.view, &y[1]);
+  check_product(first, &y[0], a.value);
+  if (first.code == SKEEP_OK)
+    check_product(second, &y[1], b.value);
+  else
+    CHECK_FAILS_ON(second, SKEEP_ERR_CLOSED, 1); /* of the first */
+  CHECK_FAILS(skeep_step_end(step), second.code);
+}
+
+struct user {
+  skeep_storage storage[3];
+  skeep_view x, y[2];
+};
+static void user_make(struct user *u) {
+  u->x = check_new(SKEEP_F32, 2, x_shape, &u->storage[0]);
+  u->y[0] = check_new(SKEEP_F32, 2, y_shape, &u->storage[1]);
+  u->y[1] = check_new(SKEEP_F32, 2, y_shape, &u->storage[2]);
+  for (int i = 0; i < N; i++) check_floats(&u->x)[i] = 1;
+}
+static void user_end(struct user *u) {
+  for (int i = 0; i < 3; i++) CHECK_OK(skeep_storage_close(u->storage[i], NULL));
+}
+
+static void *multiply(void *arg) {
+  const uint32_t number = *(uint32_t *)arg;
+  uint64_t random = 99 + number;
+  skeep_step *step = NULL;
+  struct user u;
+  user_make(&u);
+  if (number % 2) NEED(skeep_step_create(0, 0, &step).code == SKEEP_OK);
+  while (running()) multiply_once(shared_pool, step, &u.x, u.y, &random);
+  skeep_step_destroy(step);
+  user_end(&u);
+  return NULL;
+}
+
+/* Pools that live for a few products. */
+static void *open_pools(void *arg) {
+  uint64_t random = 42;
+  struct user u;
+  (void)arg;
+  user_make(&u);
+  while (running()) {
+    skeep_pool *pool;
+    NEED(skeep_pool_create(1 + check_random(&random) % 4, 0, &pool).code == SKEEP_OK);
+    for (uint32_t i = check_random(&random) % 4; i; i--) multiply_once(pool, NULL, &u.x, u.y, &random);
+    skeep_pool_destroy(pool);
+    count(&pools);
+  }
+  user_end(&u);
+  return NULL;
+}
+
+/* Reads the bytes itself, under a pin of its own, and asks for what it can. */
+static void *pin_and_read(void *arg) {
+  uint64_t random = 17;
+  (void)arg;
+  while (running()) {
+    skeep_storage pin;
+    skeep_storage_info info;
+    double value;
+    const struct entry e = look(check_random(&random) % PLACES);
+    const skeep_status got = skeep_get(&e.view, (const int64_t[]){ROWS - 1, N - 1}, &value);
+    if (got.code == SKEEP_OK)
+      CHECK(value == (double)e.value);
+    else
+      CHECK_FAILS(got, SKEEP_ERR_CLOSED);
+    const skeep_status asked = skeep_storage_info_of(e.storage, &info);
+    if (asked.code == SKEEP_OK)
+      CHECK(info.bytes >= sizeof(float) * ROWS * N);
+    else
+      CHECK_FAILS(asked, SKEEP_ERR_CLOSED);
+    const skeep_status st = skeep_pin(e.storage, &pin);
+    if (st.code != SKEEP_OK) {
+      CHECK_FAILS(st, SKEEP_ERR_CLOSED);
+      continue;
+    }
+    const float *p = check_floats(&e.view);
+    int good = 1;
+    for (int i = 0; i < ROWS * N; i++) good &= p[i] == e.value;
+    CHECK(good);
+    CHECK_OK(skeep_unpin(pin));
+    count(&pinned);
+  }
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  static void *(*const roles[])(void *) = {multiply, multiply, multiply, replace, replace, mark, open_pools, pin_and_read};
+  enum { THREADS = sizeof roles / sizeof roles[0] };
+  pthread_t thread[THREADS];
+  uint32_t number[THREADS];
+  const long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 1500;
+  skeep_counters before, after;
+  skeep_storage outer, inner;
+  skeep_counters_read(&before);
+  NEED(skeep_pool_create(3, 0, &shared_pool).code == SKEEP_OK);
+  NEED(skeep_storage_allocate(MARKED * sizeof(float) * ROWS * N, 0, &slab).code == SKEEP_OK);
+  for (uint32_t i = 0; i < PLACES; i++) pthread_mutex_init(&board_lock[i], NULL);
+  for (uint32_t i = 0; i < PLACES - MARKED; i++) (void)publish(i, new_entry(i % 3));
+  NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK && skeep_mark_open(slab, &inner).code == SKEEP_OK);
+  (void)publish(PLACES - 2, marked_entry(outer, 0));
+  (void)publish(PLACES - 1, marked_entry(inner, 1));
+  CHECK_OK(skeep_storage_reset(slab, NULL)); /* stale from the beginning */
+
+  for (uint32_t i = 0; i < THREADS; i++) {
+    number[i] = i;
+    NEED(pthread_create(&thread[i], NULL, roles[i], &number[i]) == 0);
+  }
+  nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+
+  for (uint32_t i = 0; i < PLACES - MARKED; i++) end_entry(look(i), i % 3);
+  CHECK_OK(skeep_storage_close(slab, NULL));
+  skeep_pool_destroy(shared_pool);
+  skeep_counters_read(&after);
+  CHECK(after.storages == before.storages && after.offheap_bytes == before.offheap_bytes &&
+        after.mapped_bytes == before.mapped_bytes);
+  CHECK(lent > 0 && lent == returned);
+  CHECK(multiplied > 0 && refused > 0 && replaced > 0 && renewed > 0 && pinned > 0 && pools > 0);
+  printf("%" PRIu64 " products, %" PRIu64 " refused, %" PRIu64 " storages replaced (%" PRIu64 " lent), %" PRIu64
+         " marks ended, %" PRIu64 " pins, %" PRIu64 " pools\n",
+         multiplied, refused, replaced, lent, renewed, pinned, pools);
+  return check_result();
+}
