@@ -26,9 +26,11 @@ static void chain(int signal, siginfo_t *info, void *context) {
       previous.sa_handler(signal);
     return;
   }
-  /* A fault cannot be ignored: with the default action back, the instruction faults again and ends the process. */
-  if (info->si_code > 0 || previous.sa_handler == SIG_DFL) sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-  if (info->si_code <= 0 && previous.sa_handler == SIG_DFL) raise(SIGBUS); /* sent by somebody: nothing will fault again */
+  if (info->si_code <= 0 && previous.sa_handler == SIG_IGN) return; /* sent by somebody, ignored before */
+  /* A fault cannot be ignored: with the default action back, the instruction faults again and ends the process.
+   * A signal that was sent must be sent again. */
+  sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+  if (info->si_code <= 0) raise(SIGBUS);
 }
 
 static void handler(int signal, siginfo_t *info, void *context) {

@@ -58,8 +58,12 @@ struct skeep_pool {
   struct worker *workers; /* threads - 1 */
 };
 
-static void futex_wait(uint32_t *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
-static void futex_wake(uint32_t *word, uint32_t count) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0); }
+static void futex_wait(uint32_t *word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+static void futex_wake(uint32_t *word, uint32_t count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
 
 static inline void pause_cpu(void) {
 #if defined(__x86_64__)

@@ -82,7 +82,9 @@ static skeep_status closed(const struct skeep_slot *s, uint64_t generation) {
 
 /* ---- pins ---- */
 
-static void futex_wait(void *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+static void futex_wait(void *word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
 static void futex_wake_all(void *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 /* The kernel waits on 32 bits: the count is the low half of pins, which comes first on both platforms. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of pins is its first word");

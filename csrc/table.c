@@ -89,8 +89,8 @@ skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info) {
 static uint32_t walk(uint32_t from, uint32_t activation, skeep_order order) {
   for (uint32_t i = from; i; i = next[i - 1]) {
     const skeep_kernel_info *info = &table[i - 1].info;
-    if ((info->activation == activation || info->activation == SKEEP_ANY) && !memcmp(&info->order, &order, sizeof order))
-      return i;
+    const int fits = info->activation == activation || info->activation == SKEEP_ANY;
+    if (fits && !memcmp(&info->order, &order, sizeof order)) return i;
   }
   return 0;
 }
@@ -183,7 +183,8 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
     if (used[i] < 0) continue;
     const skeep_view *v = operands[used[i]];
     if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, used[i], 0);
-    if (s->rows && !has_rows(&v->layout)) return skeep_fail(SKEEP_ERR_LAYOUT, used[i], (uint64_t)(int64_t)(v->layout.rank - 1));
+    if (s->rows && !has_rows(&v->layout))
+      return skeep_fail(SKEEP_ERR_LAYOUT, used[i], (uint64_t)(int64_t)(v->layout.rank - 1));
   }
   const skeep_view *key = operands[s->key];
   const uint32_t by = s->as ? s->as : op, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;

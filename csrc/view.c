@@ -20,7 +20,8 @@ skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const int64_t *sha
     }
     if (__builtin_mul_overflow(cells, n, &cells)) return skeep_fail(SKEEP_ERR_BOUNDS, -1, UINT64_MAX);
   }
-  if (__builtin_mul_overflow(cells, (int64_t)e->block_bytes, &cells)) return skeep_fail(SKEEP_ERR_BOUNDS, -1, UINT64_MAX);
+  if (__builtin_mul_overflow(cells, (int64_t)e->block_bytes, &cells))
+    return skeep_fail(SKEEP_ERR_BOUNDS, -1, UINT64_MAX);
   *bytes = (uint64_t)cells;
   return skeep_ok();
 }

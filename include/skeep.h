@@ -53,8 +53,8 @@ typedef struct skeep_status {
 #define SKEEP_OK 0
 #define SKEEP_ERR_CLOSED 1    /* the storage or mark behind a view or handle was closed; detail: storage id */
 #define SKEEP_ERR_BUSY 2      /* pins are held by somebody else; detail: how many */
-#define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: with an \
-                                 operand the byte offset of the field in skeep_view, else the position of the parameter */
+#define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: with \
+                                 an operand the byte offset of the field in skeep_view, else the parameter's position */
 #define SKEEP_ERR_BOUNDS 4    /* the layout reaches outside the view's bytes; detail: bytes it would need */
 #define SKEEP_ERR_SHAPE 5     /* extents or rank do not fit the operation; detail: axis */
 #define SKEEP_ERR_FORMAT 6    /* dtype or encoding unknown, or not accepted here; detail: encoding */

@@ -48,6 +48,15 @@ static ptrdiff_t hook_cell(const skeep_view *v, int64_t a, int64_t b, int64_t c,
   return skeep_cell(v, (const int64_t[]){a, b, c, d}) - skeep_data(v);
 }
 
+static void hook_released(void *arg) { __atomic_add_fetch((uint32_t *)arg, 1, __ATOMIC_SEQ_CST); }
+typedef struct { skeep_status status; skeep_storage storage; } hook_made;
+// count lives in memory that C may keep: an off-heap storage of the test.
+static hook_made hook_borrow(uintptr_t address, uint64_t bytes, uintptr_t count) {
+  hook_made m = {0};
+  m.status = skeep_storage_borrow((void *)address, bytes, SKEEP_DOMAIN_OFFHEAP, 0, hook_released, (void *)count, &m.storage);
+  return m;
+}
+
 #define FIELD(type, field) {sizeof(((type *)0)->field), offsetof(type, field)}
 static const size_t view_fields[][2] = {
   {sizeof(skeep_view), 0},
@@ -84,6 +93,13 @@ func cellOffset(v *View, i [4]int64) int {
 	f := (*Step)(nil).take()
 	defer (*Step)(nil).give(f)
 	return int(C.hook_cell(f.put(0, v), C.int64_t(i[0]), C.int64_t(i[1]), C.int64_t(i[2]), C.int64_t(i[3])))
+}
+
+// borrowReleased borrows bytes at an address with a release hook that adds 1 to the uint32 at count. Both
+// addresses are off-heap memory.
+func borrowReleased(address uintptr, bytes int, count uintptr) (Storage, Status) {
+	m := C.hook_borrow(C.uintptr_t(address), C.uint64_t(bytes), C.uintptr_t(count))
+	return Storage{uintptr(m.storage.cell), uint64(m.storage.generation)}, statusOf(m.status)
 }
 
 // viewFields is size and offset of skeep_view, its fields, skeep_layout, its fields, skeep_order, its fields,

@@ -534,6 +534,47 @@ func TestBorrow(t *testing.T) {
 	}
 }
 
+func TestReleaseRunsOnceAtTheLastPin(t *testing.T) {
+	room := allocate(t, 128)
+	i, _ := InfoOf(room)
+	count := i.Address + 64
+	released := func() uint32 { return *(*uint32)(unsafe.Pointer(unsafe.SliceData(Memory(count, 4)))) }
+	pool, step := newPool(t, 1), newStep(t, 0)
+	y := view(t, allocate(t, 64), 0, f32, 4)
+	for n, end := range []func(s Storage){
+		func(s Storage) { ok(t, Close(s, nil)) },
+		func(s Storage) { ok(t, TryClose(s)) },
+		func(s Storage) { Retire(s) },
+		func(s Storage) {
+			pin, st := Pin(s)
+			ok(t, st)
+			Retire(s)
+			if released() != 3 {
+				t.Error("released under a pin")
+			}
+			ok(t, Unpin(pin))
+		},
+		func(s Storage) { // retired inside of a step that uses it
+			ok(t, step.Begin())
+			x := view(t, s, 0, f32, 4)
+			ok(t, Convert(pool, step, x, y))
+			Retire(s)
+			is(t, Convert(pool, step, x, y), ErrClosed, x.Storage)
+			if released() != 4 {
+				t.Error("released inside of the step")
+			}
+			step.End()
+		},
+	} {
+		s, st := borrowReleased(i.Address, 64, count)
+		ok(t, st)
+		end(s)
+		if released() != uint32(n+1) {
+			t.Errorf("%d ends, %d releases", n+1, released())
+		}
+	}
+}
+
 // ---- mapped files ----
 
 // mapped writes float32(0), float32(1), … into a file from byte head on and maps all of them.
