@@ -1,6 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -101,5 +104,43 @@ func TestKernelTable(t *testing.T) {
 	}
 	if isa := ISA(); isa == "unknown" {
 		t.Error(isa)
+	}
+}
+
+// SKEEP_ISA is read once: each word needs a process of its own.
+func TestISAFollowsTheEnvironment(t *testing.T) {
+	if os.Getenv("SKEEP_TEST_PRINT_ISA") != "" {
+		fmt.Printf("isa=%s\n", ISA())
+		return
+	}
+	run := func(word string) string {
+		c := exec.Command(os.Args[0], "-test.run=^TestISAFollowsTheEnvironment$")
+		c.Env = append(os.Environ(), "SKEEP_TEST_PRINT_ISA=1", "SKEEP_ISA="+word)
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(out), "isa=")
+		isa, _, _ := strings.Cut(rest, "\n")
+		return isa
+	}
+	best := run("")
+	if got := run("no such set"); got != best {
+		t.Errorf("an unknown word gives %s, want %s", got, best)
+	}
+	// What each word gives on a machine whose best is so.
+	want := map[string]map[string]string{
+		"portable": {"portable": "portable", "avx2": "portable", "avx512": "portable", "neon": "portable"},
+		"avx2":     {"portable": "portable", "avx2": "avx2", "avx512": "avx2", "neon": "portable"},
+		"avx512":   {"portable": "portable", "avx2": "avx2", "avx512": "avx512", "neon": "portable"},
+		"neon":     {"portable": "portable", "avx2": "portable", "avx512": "portable", "neon": "neon"},
+	}[best]
+	for word, isa := range want {
+		if got := run(word); got != isa {
+			t.Errorf("SKEEP_ISA=%s gives %s, want %s", word, got, isa)
+		}
+	}
+	if len(want) == 0 {
+		t.Errorf("unknown instruction set %q", best)
 	}
 }
