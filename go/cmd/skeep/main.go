@@ -60,6 +60,6 @@ prints each choice with its reason before a byte of payload is read, and compute
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand())
+	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand())
 	return root
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/skeep-project/skeep/go/model"
+	"github.com/skeep-project/skeep/go/tokenizer"
+	"github.com/spf13/cobra"
+)
+
+// perplexityResult is what perplexity prints as JSON. Divergences are there with --against-exact.
+type perplexityResult struct {
+	Tokens     int      `json:"tokens"` // predicted: the text's without the first
+	NLL        float64  `json:"nll"`    // mean negative log-likelihood, nats
+	Perplexity float64  `json:"perplexity"`
+	KLMean     *float64 `json:"kl_mean,omitempty"`
+	KLMedian   *float64 `json:"kl_median,omitempty"`
+	KLP99      *float64 `json:"kl_p99,omitempty"`
+	Top1       *float64 `json:"top1,omitempty"` // share of places with the same most probable id
+}
+
+func perplexityCommand() *cobra.Command {
+	var against bool
+	c := &cobra.Command{
+		Use:   "perplexity MODEL FILE",
+		Short: "How well a model predicts a text",
+		Long: `perplexity computes the negative log-likelihood of a text: BOS once, then the text, at most --ctx tokens of it.
+With --against-exact it also compares every prediction with those of F32 activations and an F32 cache.`,
+		Example: "  skeep perplexity model.gguf text.txt\n  skeep perplexity model.gguf text.txt --against-exact -o json",
+		Args:    cobra.ExactArgs(2),
+	}
+	format := outputFlag(c)
+	options := modelFlags(c)
+	c.Flags().BoolVar(&against, "against-exact", false, "compare with exact mode")
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		o, _, err := options()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(args[1])
+		if err != nil {
+			return err
+		}
+		m, err := openModel(c, args[:1], o)
+		if err != nil {
+			return refusal(err)
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		ids := m.Tokenizer().Encode(string(text), tokenizer.Options{BOS: true})
+		ids = ids[:min(len(ids), m.Context())]
+		if len(ids) < 2 {
+			return fmt.Errorf("%s: a text of %d tokens predicts nothing", args[1], len(ids))
+		}
+		nll, err := m.NegativeLogLikelihoods(c.Context(), ids)
+		if err != nil {
+			return err
+		}
+		r := perplexityResult{Tokens: len(nll)}
+		for _, x := range nll {
+			r.NLL += x / float64(len(nll))
+		}
+		r.Perplexity = math.Exp(r.NLL)
+		t := table{columns: []string{"measure", "value"}}
+		t.add("tokens", r.Tokens)
+		t.add("nll", fmt.Sprintf("%.5f", r.NLL))
+		t.add("perplexity", fmt.Sprintf("%.4f", r.Perplexity))
+		if against {
+			o.Exact, o.KV = true, nil
+			exact, err := openModel(c, args[:1], o)
+			if err != nil {
+				return err
+			}
+			d, err := model.Compare(c.Context(), exact, m, ids)
+			if err = errors.Join(err, exact.Close()); err != nil {
+				return err
+			}
+			mean, median, p99, top := d.Mean(), d.Quantile(0.5), d.Quantile(0.99), float64(d.SameTop)/float64(len(d.KL))
+			r.KLMean, r.KLMedian, r.KLP99, r.Top1 = &mean, &median, &p99, &top
+			t.add("kl mean", fmt.Sprintf("%.6f", mean))
+			t.add("kl median", fmt.Sprintf("%.6f", median))
+			t.add("kl p99", fmt.Sprintf("%.6f", p99))
+			t.add("same best id", fmt.Sprintf("%d of %d", d.SameTop, len(d.KL)))
+		}
+		return write(c.OutOrStdout(), *format, t, r)
+	}
+	return c
+}

@@ -1,0 +1,108 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+)
+
+// LogSumExp is ln Σ exp(x): x[i] minus it is the logarithm of the probability of i. Float64 in id order.
+func LogSumExp(logits []float32) float64 {
+	top := float64(slices.Max(logits))
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - top)
+	}
+	return top + math.Log(sum)
+}
+
+// Divergence compares the predictions of two models place by place.
+type Divergence struct {
+	KL      []float64 // Kullback-Leibler divergence of the second from the first, in nats, for each place
+	SameTop int       // places where both have the same most probable id
+}
+
+// Quantile is the smallest divergence that a share q of all places does not exceed.
+func (d *Divergence) Quantile(q float64) float64 {
+	if len(d.KL) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(d.KL))
+	return sorted[min(len(sorted)-1, max(0, int(math.Ceil(q*float64(len(sorted))))-1))]
+}
+
+// Mean is the average divergence.
+func (d *Divergence) Mean() (mean float64) {
+	for _, kl := range d.KL {
+		mean += kl / float64(len(d.KL))
+	}
+	return mean
+}
+
+// NegativeLogLikelihoods are -ln p(id | those before it) in nats for every id but the first.
+func (m *Model) NegativeLogLikelihoods(ctx context.Context, ids []int32) (nll []float64, err error) {
+	s, err := m.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	err = s.Score(ctx, ids, func(i int, logits []float32) error {
+		if i+1 < len(ids) {
+			nll = append(nll, LogSumExp(logits)-float64(logits[ids[i+1]]))
+		}
+		return nil
+	})
+	return nll, err
+}
+
+// Compare runs ids through two models of one vocabulary and compares their predictions at every place.
+func Compare(ctx context.Context, exact, other *Model, ids []int32) (d Divergence, err error) {
+	a, err := exact.NewSession()
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	b, err := other.NewSession()
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	const rows = 16 // logits of so many places are held at a time
+	held := make([]float32, 0, rows*exact.arch.Vocab)
+	for part := range slices.Chunk(ids, rows) {
+		held = held[:0]
+		keep := func(_ int, logits []float32) error { held = append(held, logits...); return nil }
+		if err := a.Score(ctx, part, keep); err != nil {
+			return d, err
+		}
+		err := b.Score(ctx, part, func(i int, logits []float32) error {
+			d.add(held[i*exact.arch.Vocab:][:exact.arch.Vocab], logits)
+			return nil
+		})
+		if err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (d *Divergence) add(p, q []float32) {
+	lp, lq := LogSumExp(p), LogSumExp(q)
+	kl := 0.0
+	bestP, bestQ := 0, 0
+	for i := range p {
+		ln := float64(p[i]) - lp
+		kl += math.Exp(ln) * (ln - (float64(q[i]) - lq))
+		if p[i] > p[bestP] {
+			bestP = i
+		}
+		if q[i] > q[bestQ] {
+			bestQ = i
+		}
+	}
+	d.KL = append(d.KL, kl)
+	if bestP == bestQ {
+		d.SameTop++
+	}
+}
