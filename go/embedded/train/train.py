@@ -33,7 +33,7 @@ BOS, EOS, BYTE0, SPACE = 1, 2, 3, 259
 VOCAB = 260
 
 # The training.
-SUMS, SENTENCES = 96, 4  # lines in a step
+SUMS, SENTENCES = 96, 2  # lines in a step
 SUM_LEN, SENTENCE_LEN = 14, 44  # tokens in a line with <s> and </s>, at most
 LEARNING_RATE, WARMUP, WEIGHT_DECAY = 2e-3, 200, 0.05
 BETA1, BETA2, CLIP = 0.9, 0.98, 1.0
@@ -55,24 +55,11 @@ def held_out(a, b):
     return (h >> 16) % 10 == 0
 
 
-def draw_number(rng, digits):
-    return rng.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
-
-
-def draw_sum(rng):
-    """A pair to train on: mostly 3 digits, and more long carries than chance would give."""
+def draw_sum(rng, done):
+    """A pair to train on: all lengths alike at first, longer and longer as the run goes on."""
     while True:
-        kind = rng.random()
-        if kind < 0.6:
-            a, b = draw_number(rng, 3), draw_number(rng, 3)
-            if rng.random() < 0.25:  # make the tens sum to 9, so that a carry runs through
-                b += 10 * (9 - a // 10 % 10 - b // 10 % 10)
-        elif kind < 0.8:
-            a, b = draw_number(rng, 3), draw_number(rng, rng.choice((1, 2, 2)))
-        else:
-            a, b = draw_number(rng, rng.choice((1, 2, 2))), draw_number(rng, rng.choice((1, 2, 2)))
-        if rng.random() < 0.5:
-            a, b = b, a
+        digits = rng.choices((1, 2, 3), (1, 1, 1 + 3 * done), k=2)
+        a, b = (rng.randrange(10 ** (n - 1) if n > 1 else 0, 10**n) for n in digits)
         if not held_out(a, b):
             return a, b
 
@@ -101,12 +88,12 @@ def encode(line):
     return [BOS] + [SPACE if c == 0x20 else BYTE0 + c for c in line.encode()]
 
 
-def draw_batch(rng, count, length, draw_line):
+def draw_batch(rng, done, count, length, draw_line):
     """Token rows of `count` lines and the weight of each token in the loss."""
     tokens = np.zeros((count, length), np.int32)
     weights = np.zeros((count, length), np.float32)
     for i in range(count):
-        line, prompt, weight = draw_line(rng)
+        line, prompt, weight = draw_line(rng, done)
         ids = encode(line) + [EOS]
         tokens[i, : len(ids)] = ids
         weights[i, : len(ids)] = weight
@@ -114,13 +101,13 @@ def draw_batch(rng, count, length, draw_line):
     return tokens, weights
 
 
-def sum_line(rng):
-    a, b = draw_sum(rng)
+def sum_line(rng, done):
+    a, b = draw_sum(rng, done)
     prompt = f"{a}+{b}="
     return f"{prompt}{a + b}", len(prompt), 1.0
 
 
-def sentence_line(rng):
+def sentence_line(rng, done):
     return draw_sentence(rng), 0, 0.2
 
 
@@ -278,7 +265,10 @@ def train(steps, minutes, seed):
             return
         step += 1
         rate = LEARNING_RATE * min(1, step / WARMUP) * (0.01 + 0.99 * (1 + np.cos(np.pi * done)) / 2)
-        batches = (draw_batch(rng, SUMS, SUM_LEN, sum_line), draw_batch(rng, SENTENCES, SENTENCE_LEN, sentence_line))
+        batches = (
+            draw_batch(rng, done, SUMS, SUM_LEN, sum_line),
+            draw_batch(rng, done, SENTENCES, SENTENCE_LEN, sentence_line),
+        )
         four_bit = bool(done > ROUNDING_FROM and step % 2)
         params, m, v, value = train_step(params, m, v, float(step), float(rate), batches, four_bit)
 
