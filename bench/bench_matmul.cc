@@ -109,8 +109,12 @@ struct Case {
   uint32_t weight, activation;
 };
 const Case kCases[] = {
-    {"Q4_0", SKEEP_ENC_Q4_0, SKEEP_ENC_A8}, {"Q8_0", SKEEP_ENC_Q8_0, SKEEP_ENC_A8}, {"F16", SKEEP_F16, SKEEP_F32},
-    {"BF16", SKEEP_BF16, SKEEP_F32},        {"F32", SKEEP_F32, SKEEP_F32},          {"Q4_0-exact", SKEEP_ENC_Q4_0, SKEEP_F32},
+    {"Q4_0", SKEEP_ENC_Q4_0, SKEEP_ENC_A8},
+    {"Q8_0", SKEEP_ENC_Q8_0, SKEEP_ENC_A8},
+    {"F16", SKEEP_F16, SKEEP_F32},
+    {"BF16", SKEEP_BF16, SKEEP_F32},
+    {"F32", SKEEP_F32, SKEEP_F32},
+    {"Q4_0-exact", SKEEP_ENC_Q4_0, SKEEP_F32},
     {"Q8_0-exact", SKEEP_ENC_Q8_0, SKEEP_F32},
 };
 
@@ -144,6 +148,8 @@ void product(benchmark::State &state, const Case &c) {
 // Medians as google/benchmark prints them, and the times of each case for the summary.
 class Reporter : public benchmark::ConsoleReporter {
  public:
+  Reporter() : ConsoleReporter(OO_None) {}
+
   void ReportRuns(const std::vector<Run> &runs) override {
     std::vector<Run> medians;
     for (const Run &r : runs) {
@@ -166,15 +172,14 @@ class Reporter : public benchmark::ConsoleReporter {
     std::printf("\nisa %s, %llu MiB of weights, n %lld, %lld rows a matrix; medians\n", skeep_isa_name(skeep_isa()),
                 static_cast<unsigned long long>(mib), static_cast<long long>(columns), static_cast<long long>(rows));
     std::printf("read bandwidth: %.1f GB/s one thread, %.1f two (x%.2f)\n\n", one / 1e9, two / 1e9, two / one);
-    std::printf("%-11s | %31s | %31s | %22s | %s\n", "", "one token, 1 thread / 2 threads", "share of the read bandwidth",
-                "two threads against one", "64 tokens / one token");
-    std::printf("%-11s | %15s %15s | %15s %15s | %10s %11s | %9s %9s\n", "", "GB/s", "GB/s", "1", "2", "1 token", "64 tokens",
-                "1", "2");
+    std::printf("            | one token, GB/s | share of memory | 2 threads against 1 | 64 tokens cost\n"
+                "threads:    |       1       2 |       1       2 |   1 token 64 tokens |      1       2\n");
     for (const Case &c : kCases) {
       const std::string name = c.name;
-      const double r1 = Rate(name + "/1/1"), r2 = Rate(name + "/1/2"), m1 = Rate(name + "/64/1"), m2 = Rate(name + "/64/2");
+      const double r1 = Rate(name + "/1/1"), r2 = Rate(name + "/1/2");
+      const double m1 = Rate(name + "/64/1"), m2 = Rate(name + "/64/2");
       if (r1 == 0 || r2 == 0 || m1 == 0 || m2 == 0) continue;
-      std::printf("%-11s | %15.1f %15.1f | %14.0f%% %14.0f%% | %10.2f %11.2f | %9.1f %9.1f\n", c.name, r1 / 1e9, r2 / 1e9,
+      std::printf("%-11s | %7.1f %7.1f | %6.0f%% %6.0f%% | %9.2f %9.2f | x%5.1f  x%5.1f\n", c.name, r1 / 1e9, r2 / 1e9,
                   100 * r1 / one, 100 * r2 / two, r2 / r1, m2 / m1, r1 / m1, r2 / m2);
     }
   }
@@ -207,7 +212,12 @@ int main(int argc, char **argv) {
   int count = int(args.size());
   benchmark::Initialize(&count, args.data());
   if (benchmark::ReportUnrecognizedArguments(count, args.data())) return 2;
-  benchmark::RegisterBenchmark("read", read_bandwidth)->Arg(1)->Arg(2)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("read", read_bandwidth)
+      ->Arg(1)
+      ->Arg(2)
+      ->Iterations(1)
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
   for (const Case &c : kCases)
     for (int64_t tokens : {1, 64})
       for (int64_t threads : {1, 2})

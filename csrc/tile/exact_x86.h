@@ -3,8 +3,8 @@
  * interleaved: four rows times EXACT_TOKENS tokens keep their sums, a vector each, in registers, and one token is
  * read against eight rows side by side.
  *
- * The including file defines EXACT_LANES, EXACT_TOKENS, the vector exact_vec and over it exact_zero, exact_fma, exact_f32
- * (loads floats) and exact_sum4 (the sums of four vectors, lanes added as a tree). */
+ * The including file defines EXACT_LANES, EXACT_TOKENS, the vector exact_vec and over it exact_zero, exact_fma,
+ * exact_f32 (loads floats) and exact_sum4 (the sums of four vectors, lanes added as a tree). */
 #ifndef SKEEP_TILE_EXACT_X86_H
 #define SKEEP_TILE_EXACT_X86_H
 

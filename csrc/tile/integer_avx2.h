@@ -1,13 +1,13 @@
 /* The universal integer product for AVX2.
  *
  * The unpacker of an encoding turns a section of a panel of eight rows into cells, one per group of 32 elements:
- * unsigned codes of at most five bits in one plane, or the low and the high nibbles of 8-bit codes in two. In a
+ * unsigned codes of at most four bits in one plane, or the low and the high nibbles of 8-bit codes in two. In a
  * plane, 32 bytes hold four consecutive elements of each of the eight rows, so that every 32-bit lane belongs to
  * one row and no sum ever crosses lanes. Four activation codes, broadcast, meet them in vpmaddubsw.
  *
- * Nothing saturates: a lane of 16 bits collects 16 products of a group, at most 16 * 15 * 127 = 30480 (a five-bit
- * code closes after 8 of them). Weights are the unsigned operand and activations, which lie in [-127, 127], the
- * signed one; the form's zero point is taken out as an exact integer through the activations' sums. */
+ * Nothing saturates: a lane of 16 bits collects 16 products of a group, at most 16 * 15 * 127 = 30480. Weights are
+ * the unsigned operand and activations, which lie in [-127, 127], the signed one; the form's zero point is taken
+ * out as an exact integer through the activations' sums. */
 #ifndef SKEEP_TILE_INTEGER_AVX2_H
 #define SKEEP_TILE_INTEGER_AVX2_H
 
@@ -30,7 +30,7 @@ typedef void integer_unpack(const char *const *row, size_t groups, char *cells);
 
 /* Dword i of out[k], for i = 0..7: bytes 4k..4k+3 of the 16 bytes at row[i] + offset. */
 SKEEP_INLINE void rows_by_dword(const char *const *row, size_t offset, __m256i out[4]) {
-#define PAIR(i)                                                                             \
+#define PAIR(i)                                                                                        \
   _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row[i] + offset))), \
                           _mm_loadu_si128((const __m128i *)(row[(i) + 4] + offset)), 1)
   const __m256i a = PAIR(0), b = PAIR(1), c = PAIR(2), d = PAIR(3);
@@ -53,11 +53,11 @@ SKEEP_INLINE __m256i rows_sum_i32(const __m256i s[8]) {
 /* The halves at row[i] + offset, i = 0..7. */
 SKEEP_INLINE __m256 rows_half(const char *const *row, size_t offset) {
   __m128i h = _mm_setzero_si128();
-#define LOAD(i)                          \
-  {                                      \
-    uint16_t v;                          \
-    memcpy(&v, row[i] + offset, 2);      \
-    h = _mm_insert_epi16(h, v, i);       \
+#define LOAD(i)                     \
+  {                                 \
+    uint16_t v;                     \
+    memcpy(&v, row[i] + offset, 2); \
+    h = _mm_insert_epi16(h, v, i);  \
   }
   LOAD(0) LOAD(1) LOAD(2) LOAD(3) LOAD(4) LOAD(5) LOAD(6) LOAD(7)
 #undef LOAD
@@ -146,11 +146,11 @@ SKEEP_INLINE void rows_prefetch(const char *const *row, int64_t ahead, size_t by
     for (size_t b = 0; b < bytes; b += 64) _mm_prefetch(row[i] + ahead + b, _MM_HINT_T1);
 }
 
-/* Where to prefetch when the reader is `at` bytes into the rows of a panel: `step` further, or in the rows that
- * come after `rows` rows. */
+/* How far ahead to prefetch when the reader is `at` bytes into rows of row_bytes: `step`, which behind the end of a
+ * row leads to the row that is `rows` further. */
 SKEEP_INLINE int64_t rows_ahead(const struct skeep_matmul_tile *tile, size_t row_bytes, size_t rows, size_t at,
                                 size_t step) {
-  return at + step < row_bytes ? (int64_t)step : (int64_t)rows * tile->w_stride + (int64_t)(at + step - row_bytes) - (int64_t)at;
+  return at + step < row_bytes ? (int64_t)step : (int64_t)rows * tile->w_stride + (int64_t)step - (int64_t)row_bytes;
 }
 
 /* row[i] = row o + i of the weights, `at` bytes in. Rows past the last one repeat it and are not stored. */
@@ -159,13 +159,14 @@ SKEEP_INLINE void panel_rows(const struct skeep_matmul_tile *tile, size_t o, siz
     row[i] = tile->w + (int64_t)skeep_min(o + i, tile->rows - 1) * tile->w_stride + at;
 }
 
-/* For each of eight rows, the sum over one group at row[i] + at of codes times the 32 codes of a, and what to add
- * to it: zero times the sum of a, or nothing where codes are signed. */
+/* For each of eight rows, the sum over one group at row[i] + at of codes times the 32 codes of a; form.zero says
+ * which code means 0, as in cells, or is 0 where this function takes signed codes. */
 typedef __m256i integer_group(const char *const *row, size_t at, const char *a);
 
 /* One token: rows are read side by side and multiplied as they are unpacked; the same sums in the same order. For
  * encodings whose blocks are one group and begin with their scale. */
-SKEEP_INLINE void integer_one(const struct skeep_matmul_tile *tile, integer_group *group, const struct integer_form form) {
+SKEEP_INLINE void integer_one(const struct skeep_matmul_tile *tile, integer_group *group,
+                              const struct integer_form form) {
   const size_t row_bytes = tile->n / form.block * form.bytes;
   const __m256i zero = _mm256_set1_epi16((short)-form.zero);
   for (size_t o = 0; o < tile->rows; o += PANEL) {

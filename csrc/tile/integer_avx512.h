@@ -45,13 +45,13 @@ SKEEP_INLINE void rows_by_dword(const char *const *row, size_t offset, __m512i o
 /* The halves at row[i] + offset. */
 SKEEP_INLINE __m512 rows_half(const char *const *row, size_t offset) {
   __m128i low = _mm_setzero_si128(), high = low;
-#define LOAD(i)                                \
-  {                                            \
-    uint16_t v;                                \
-    memcpy(&v, row[i] + offset, 2);            \
-    low = _mm_insert_epi16(low, v, i);         \
-    memcpy(&v, row[(i) + 8] + offset, 2);      \
-    high = _mm_insert_epi16(high, v, i);       \
+#define LOAD(i)                           \
+  {                                       \
+    uint16_t v;                           \
+    memcpy(&v, row[i] + offset, 2);       \
+    low = _mm_insert_epi16(low, v, i);    \
+    memcpy(&v, row[(i) + 8] + offset, 2); \
+    high = _mm_insert_epi16(high, v, i);  \
   }
   LOAD(0) LOAD(1) LOAD(2) LOAD(3) LOAD(4) LOAD(5) LOAD(6) LOAD(7)
 #undef LOAD
@@ -145,7 +145,8 @@ SKEEP_INLINE void integer_section(const struct section *s, const int panels, con
 }
 
 /* One token: rows are read side by side and multiplied as they are unpacked; the same sums in the same order. */
-SKEEP_INLINE void integer_one(const struct skeep_matmul_tile *tile, integer_codes *codes, const struct integer_form form) {
+SKEEP_INLINE void integer_one(const struct skeep_matmul_tile *tile, integer_codes *codes,
+                              const struct integer_form form) {
   const size_t row_bytes = tile->n / 32 * form.bytes;
   for (size_t o = 0; o < tile->rows; o += PANEL) {
     const char *row[PANEL], *x = tile->x;
@@ -171,7 +172,8 @@ SKEEP_INLINE void integer_one(const struct skeep_matmul_tile *tile, integer_code
 }
 
 /* Many tokens: panels of rows, unpacked a section at a time, against as many tokens at once as registers hold. */
-SKEEP_INLINE void integer_many(const struct skeep_matmul_tile *tile, integer_codes *codes, const struct integer_form form) {
+SKEEP_INLINE void integer_many(const struct skeep_matmul_tile *tile, integer_codes *codes,
+                               const struct integer_form form) {
   const size_t row_bytes = tile->n / 32 * form.bytes, section = SKEEP_SECTION / 32 * form.bytes;
   struct cell *cells = tile->scratch;
   for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
@@ -219,7 +221,8 @@ SKEEP_INLINE void integer_many(const struct skeep_matmul_tile *tile, integer_cod
   }
 }
 
-SKEEP_INLINE void integer_product(const struct skeep_matmul_tile *tile, integer_codes *codes, const struct integer_form form) {
+SKEEP_INLINE void integer_product(const struct skeep_matmul_tile *tile, integer_codes *codes,
+                                  const struct integer_form form) {
   if (tile->tokens == 1) {
     integer_one(tile, codes, form);
   } else {
