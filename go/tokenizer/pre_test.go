@@ -324,7 +324,8 @@ func TestPretokenizersOnEveryEdge(t *testing.T) {
 }
 
 func FuzzPretokenizers(f *testing.F) {
-	for _, text := range []string{"", "Hello, y'all! 'LL we've 1234 ", "  \r\n \n\t x", "éABcDé'S//\n", "\xe2\x96\xff 'd", "a\u0301\u0301 \u0301b"} {
+	for _, text := range []string{"", "Hello, y'all! 'LL we've 1234 ", "  \r\n \n\t x", "éABcDé'S//\n", "\xe2\x96\xff 'd", "a\u0301\u0301 \u0301b",
+		"0789 990 9999999", "éABC aÉB éé", "!\n/\r//a ?/", "'Ll'vE'Re's'M'd't 'x"} {
 		f.Add(text)
 	}
 	patterns := published(f)
@@ -343,7 +344,7 @@ func FuzzPretokenizers(f *testing.F) {
 // Long runs: a splitter that looks at a run again at each of its characters would take half a minute.
 func TestPretokenizersAreLinear(t *testing.T) {
 	for _, unit := range []string{"A", "a", "éA", "aA", " ", "\n", " \n", "\t", "7", "!", "中", "\u0301", "\x01", "\xff", "'s", "\u3000", "/"} {
-		for _, tail := range []string{"", "a", "!"} {
+		for _, tail := range []string{"", "a"} {
 			text := strings.Repeat(unit, 1<<17/len(unit)) + tail
 			for _, name := range distinct {
 				begin := time.Now()

@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	stdcmp "cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -99,4 +100,33 @@ func TestGemma(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &vectors))
 	require.Len(t, vectors, 46)
 	check(t, tok, vectors)
+}
+
+// Prompts as other runtimes encode them, BOS added, and what the models said.
+func TestGreedy(t *testing.T) {
+	dir := models(t)
+	files := map[string]string{"greedy.json": ""}
+	if path := os.Getenv("SKEEP_TEST_GEMMA"); path != "" {
+		files["gemma3-270m/greedy.json"] = path
+	}
+	for list, path := range files {
+		raw, err := os.ReadFile(filepath.Join(dir, list))
+		require.NoError(t, err)
+		var runs []struct {
+			File, Prompt, Text string
+			PromptIDs          []int32 `json:"prompt_ids"`
+			GenIDs             []int32 `json:"gen_ids"`
+		}
+		require.NoError(t, json.Unmarshal(raw, &runs))
+		require.NotEmpty(t, runs)
+		for _, r := range runs {
+			tok, err := tokenizer.New(open(t, stdcmp.Or(path, filepath.Join(dir, r.File))))
+			require.NoError(t, err)
+			require.Equal(t, r.PromptIDs, tok.Encode(r.Prompt, tokenizer.Options{BOS: true}), "%q", r.Prompt)
+			if r.Text != "" { // noted without a newline at its end
+				text := tok.Decode(append(r.PromptIDs, r.GenIDs...), tokenizer.DecodeOptions{})
+				require.Equal(t, r.Text, strings.TrimRight(text, "\n"))
+			}
+		}
+	}
 }
