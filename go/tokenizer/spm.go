@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,7 +12,8 @@ const space = "▁"
 
 // appendSPM encodes text with SentencePiece.
 func (t *Tokenizer) appendSPM(dst []int32, sc *scratch, text string) []int32 {
-	buf := sc.escaped[:0]
+	extra := (1 + strings.Count(text, " ")) * len(space)
+	buf := slices.Grow(sc.escaped[:0], len(text)+extra)
 	if t.addSpace {
 		buf = append(buf, space...)
 	}
