@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stddef.h>
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }

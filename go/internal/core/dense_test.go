@@ -22,7 +22,9 @@ func TestDenseLowerISAs(t *testing.T) {
 	if os.Getenv(mark) != "" || testing.Short() {
 		t.Skip("the child, or -short")
 	}
-	for _, isa := range []string{"portable", "avx2", "neon"} {
+	rows := rowsOf("attend")[tensor.EncF32] // best first: this process tests the first one
+	for _, row := range rows[1:] {
+		isa := row.ISA
 		c := exec.Command(os.Args[0], "-test.run=^TestDense", "-test.count=1")
 		c.Env = append(os.Environ(), "SKEEP_ISA="+isa, mark+"=1")
 		if out, err := c.CombinedOutput(); err != nil {
@@ -692,7 +694,7 @@ func same(a, b float64) bool { return a == b || a != a && b != b }
 
 func TestDenseKVStore(t *testing.T) {
 	m := newMaker(t, 7)
-	any := func() float32 {
+	values := func() float32 {
 		if m.r.IntN(3) == 0 {
 			return math.Float32frombits(m.r.Uint32())
 		}
@@ -704,7 +706,7 @@ func TestDenseKVStore(t *testing.T) {
 			heads, sequences, capacity := 1+variant%3, 1+variant/3, []int{5, 32, 300}[(i+variant)%3]
 			tokens, v_dim := []int{1, 4, 200}[i%3], dim+variant%2*4
 			tokens = min(tokens, capacity*sequences)
-			k, v := m.make(tensor.EncF32, variant%3, tokens, heads, dim).fill(any), m.make(tensor.EncF32, variant%2, tokens, heads, v_dim).fill(any)
+			k, v := m.make(tensor.EncF32, variant%3, tokens, heads, dim).fill(values), m.make(tensor.EncF32, variant%2, tokens, heads, v_dim).fill(values)
 			kc, vc := m.make(e, variant%2*8, sequences, heads, capacity, dim), m.make(e, variant%3, sequences, heads, capacity, v_dim)
 			positions, ids := m.make(tensor.EncI32, 0, tokens), m.make(tensor.EncI32, 0, tokens)
 			next := make([]int, sequences)
@@ -930,7 +932,7 @@ func (a *attention) check(m *maker) (sensitive int) {
 	m.t.Helper()
 	tokens, heads := a.q.shape[0], a.q.shape[1]
 	for n := range tokens * heads {
-		if tokens*heads > 60 && n < tokens*heads-8 && m.r.IntN(tokens*heads) > 40 {
+		if tokens*heads > 20 && n < tokens*heads-4 && m.r.IntN(tokens*heads) > 16 {
 			continue
 		}
 		token, head := n/heads, n%heads
@@ -947,7 +949,7 @@ func (a *attention) check(m *maker) (sensitive int) {
 			lo = max(0, p-w+1)
 		}
 		for _, mutant := range [][2]int{{0, -1}, {1, 0}} {
-			if p+1-lo < 2 {
+			if p+1-lo < 2 || sensitive > 12 {
 				continue
 			}
 			other, _ := a.want(token, head, mutant[0], mutant[1])
