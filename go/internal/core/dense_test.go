@@ -554,6 +554,24 @@ func TestDenseSoftmax(t *testing.T) {
 	}
 }
 
+// exp within 2 ulp down to the subnormals, seen through exp(x) / (1 + exp(x)).
+func TestDenseExp(t *testing.T) {
+	m := newMaker(t, 16)
+	const n = 20000
+	x, y := m.make(tensor.EncF32, 0, n, 2), m.make(tensor.EncF32, 0, n, 2)
+	for i := range n {
+		x.set(0, i, 0)
+		x.set(-103*float32(i)/n, i, 1)
+	}
+	m.ok(core.Softmax(densePool(t, 2), nil, x.v(), 1, y.v()))
+	for i := range n {
+		e := math.Exp(float64(x.f32(i, 1)))
+		if got, want := y.f32(i, 1), e/(1+e); !near(got, want, 2.6e-7) || i > 0 && got > y.f32(i-1, 1) {
+			t.Fatalf("exp(%g): %g, want %g", x.f32(i, 1), got, want)
+		}
+	}
+}
+
 func TestDenseSoftcap(t *testing.T) {
 	m := newMaker(t, 5)
 	for i, n := range append(denseLengths, 9000) {
@@ -830,7 +848,7 @@ type attentionShape struct {
 	p                                              core.AttendParams
 	first                                          []int // position of each sequence's first token of the step
 	tokens                                         []int // how many
-	interleaved                                    bool
+	interleaved, shuffled                          bool
 }
 
 // attention stores keys and values for every position that is still in the ring after the step.
@@ -862,6 +880,15 @@ func (m *maker) attention(s attentionShape) *attention {
 				}
 			}
 		}
+	}
+	if s.shuffled {
+		m.r.Shuffle(total, func(i, j int) {
+			for _, o := range []*operand{a.positions, a.ids} {
+				x, y := binary.LittleEndian.Uint32(o.at(i)), binary.LittleEndian.Uint32(o.at(j))
+				o.setInt(int(y), i)
+				o.setInt(int(x), j)
+			}
+		})
 	}
 	for q := range s.tokens {
 		last := s.first[q] + s.tokens[q] - 1
@@ -1015,7 +1042,7 @@ func (m *maker) alone(a *attention) {
 			m.ok(one.run(densePool(m.t, threads)))
 			for h := range heads {
 				for d := range vDim {
-					if x, y := one.y.f32(0, h, d), a.y.f32(n, h, d); x != y {
+					if x, y := one.y.f32(0, h, d), a.y.f32(n, h, d); math.Float32bits(x) != math.Float32bits(y) {
 						m.t.Fatalf("token %d head %d alone on %d threads: y[%d] = %g, among others %g", n, h, threads, d, x, y)
 					}
 				}
@@ -1040,7 +1067,7 @@ func TestDenseAttendRandom(t *testing.T) {
 	m := newMaker(t, 10)
 	for range 60 {
 		s := attentionShape{dim: 1 + m.r.IntN(40), kvHeads: 1 + m.r.IntN(3), group: 1 + m.r.IntN(5),
-			sequences: 1 + m.r.IntN(3), e: cacheEncodings[m.r.IntN(3)], interleaved: m.r.IntN(2) == 0}
+			sequences: 1 + m.r.IntN(3), e: cacheEncodings[m.r.IntN(3)], interleaved: m.r.IntN(2) == 0, shuffled: m.r.IntN(3) == 0}
 		s.vDim = s.dim
 		s.p.Scale = m.r.Float32()
 		if m.r.IntN(3) == 0 {
@@ -1124,23 +1151,28 @@ func TestDenseAttendSpecialValues(t *testing.T) {
 			t.Fatalf("token %d: %g", n, got)
 		}
 	}
-	// Scores of -inf weigh nothing, even when they come first; nothing but them has no distribution.
-	a = m.attention(s)
-	for n := range 40 {
-		a.q.set(1, n, 0, 0)
-		if n < 10 {
+	// Scores of -inf weigh nothing, even when a whole block or chunk begins with them; nothing but them has no
+	// distribution.
+	for _, infinite := range []int{10, 64, 130, 700, 1100} {
+		s := s
+		s.capacity, s.first, s.tokens = infinite+60, []int{infinite - 5}, []int{40}
+		a := m.attention(s)
+		for n := range 40 {
+			a.q.set(1, n, 0, 0)
+		}
+		for n := range infinite {
 			a.kc.set(float32(math.Inf(-1)), 0, 0, n, 0)
 		}
-	}
-	m.ok(a.run(densePool(t, 2)))
-	for n := range 40 {
-		if got := a.y.f32(n, 0, 3); (got != got) != (n < 10) {
-			t.Fatalf("token %d: %g", n, got)
+		m.ok(a.run(densePool(t, 2)))
+		for n := range 40 {
+			if got := a.y.f32(n, 0, 3); (got != got) != (n < 5) {
+				t.Fatalf("%d infinite scores, %d finite: %g", infinite, max(0, n-4), got)
+			}
 		}
+		m.alone(a)
 	}
-	a.p.Scale = -3 // a large spread of scores, of either sign
 	a = m.attention(s)
-	a.p.Scale = -40
+	a.p.Scale = -40 // a large spread of scores
 	m.ok(a.run(densePool(t, 2)))
 	a.check(m)
 }
