@@ -120,20 +120,21 @@ static void fill(const skeep_view *v) {
     for (uint64_t i = 0; i < v->bytes / 4; i++) memcpy(p + 4 * i, &(float){1.0f + (float)(i % 7)}, 4);
 }
 
-/* marked: each view is made through a mark of its storage. */
+/* marked: each view is made through a mark of its storage, and begins at an odd address. */
 static void make(struct operands *o, const struct op *op, int marked) {
   o->op = op;
   for (uint32_t i = 0; i < op->count; i++) {
     const struct operand *d = &op->operand[i];
-    o->view[i] = check_new(d->encoding, d->rank, d->shape, &o->root[i]);
+    uint64_t bytes;
+    NEED(skeep_bytes_of(d->encoding, d->rank, d->shape, &bytes).code == SKEEP_OK);
+    NEED(skeep_storage_allocate(bytes + 1, 0, &o->root[i]).code == SKEEP_OK);
+    if (marked) NEED(skeep_mark_open(o->root[i], &o->mark[i]).code == SKEEP_OK);
+    NEED(skeep_view_of(marked ? o->mark[i] : o->root[i], marked ? 1 : 0, d->encoding, d->rank, d->shape, &o->view[i])
+             .code == SKEEP_OK);
     if (op->outputs >> i & 1)
       memset(check_bytes(&o->view[i]), 0xa5, o->view[i].bytes);
     else
       fill(&o->view[i]);
-    if (marked) {
-      NEED(skeep_mark_open(o->root[i], &o->mark[i]).code == SKEEP_OK);
-      NEED(skeep_view_of(o->mark[i], 0, d->encoding, d->rank, d->shape, &o->view[i]).code == SKEEP_OK);
-    }
     o->list[i] = &o->view[i];
   }
 }

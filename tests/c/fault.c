@@ -1,0 +1,80 @@
+/* A mapped file shrinks under a host that asked for the guard: errors, also on workers and again and again, while
+ * the host's own faults go where they went before. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ROWS 512
+#define N 128
+#define BYTES (sizeof(float) * ROWS * N)
+
+static sigjmp_buf own;
+static void own_handler(int signal) {
+  (void)signal;
+  siglongjmp(own, 1);
+}
+
+/* Reads a page that is not in its file any more, outside of skeep. */
+static int own_fault(const volatile char *page) {
+  if (sigsetjmp(own, 1)) return 1;
+  return *page * 0;
+}
+
+int main(void) {
+#if defined(__SANITIZE_THREAD__)
+  puts("skip: ThreadSanitizer runs handlers with every signal blocked, so that a second fault is fatal");
+  return 0;
+#endif
+  static const int64_t x_shape[] = {2, N}, w_shape[] = {ROWS, N}, y_shape[] = {2, ROWS};
+  char name[] = "/tmp/skeep-test-XXXXXX";
+  skeep_storage sw, sx, sy;
+  skeep_view w;
+  skeep_pool *pool;
+  skeep_step *step;
+  double value;
+  const int fd = mkstemp(name);
+  NEED(fd >= 0 && ftruncate(fd, BYTES) == 0);
+  const char *mine = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  NEED(mine != MAP_FAILED);
+  NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = own_handler}, NULL) == 0);
+  CHECK_OK(skeep_fault_guard_install());
+  CHECK_OK(skeep_fault_guard_install()); /* again: the same */
+
+  NEED(skeep_storage_map(fd, 0, BYTES, &sw).code == SKEEP_OK);
+  NEED(skeep_view_of(sw, 0, SKEEP_F32, 2, w_shape, &w).code == SKEEP_OK);
+  skeep_view x = check_new(SKEEP_F32, 2, x_shape, &sx), y = check_new(SKEEP_F32, 2, y_shape, &sy);
+  NEED(skeep_pool_create(4, 0, &pool).code == SKEEP_OK && skeep_step_create(0, 0, &step).code == SKEEP_OK);
+  CHECK_OK(skeep_matmul_t(pool, NULL, &x, &w, &y));
+
+  NEED(ftruncate(fd, 0) == 0);
+  for (int again = 0; again < 20; again++) {
+    const skeep_status st = skeep_matmul_t(pool, NULL, &x, &w, &y);
+    CHECK_FAILS(st, SKEEP_ERR_FAULT);
+    CHECK(st.detail >= w.data && st.detail < w.data + BYTES);
+    CHECK_FAILS(skeep_get(&w, (const int64_t[]){ROWS - 1, N - 1}, &value), SKEEP_ERR_FAULT);
+    CHECK(own_fault(mine));
+    CHECK_OK(skeep_step_begin(step));
+    CHECK_FAILS(skeep_matmul_t(pool, step, &x, &w, &y), SKEEP_ERR_FAULT);
+    CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_FAULT);
+    CHECK_OK(skeep_softcap(pool, NULL, &x, 1, &x)); /* the pool goes on */
+  }
+  /* As long as before, but another content: no fault, and yet the step says so. */
+  NEED(ftruncate(fd, BYTES) == 0);
+  CHECK_OK(skeep_step_begin(step));
+  CHECK_OK(skeep_matmul_t(pool, step, &x, &w, &y));
+  CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_CHANGED);
+  CHECK_FAILS(skeep_storage_verify(sw), SKEEP_ERR_CHANGED);
+
+  CHECK_OK(skeep_storage_close(sw, NULL));
+  CHECK_OK(skeep_storage_close(sx, NULL));
+  CHECK_OK(skeep_storage_close(sy, NULL));
+  skeep_step_destroy(step);
+  skeep_pool_destroy(pool);
+  close(fd);
+  unlink(name);
+  return check_result();
+}
