@@ -37,6 +37,7 @@
 #include "bf16/matmul_t_avx2.h"
 #include "q8_0/matmul_t_avx2.h"
 #include "q4_0/matmul_t_avx2.h"
+#include "tile/grouped_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

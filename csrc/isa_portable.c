@@ -68,3 +68,4 @@
 #include "bf16/matmul_t_portable.h"
 #include "q8_0/matmul_t_portable.h"
 #include "q4_0/matmul_t_portable.h"
+#include "tile/grouped_portable.h"

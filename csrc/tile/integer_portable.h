@@ -2,17 +2,7 @@
 #ifndef SKEEP_TILE_INTEGER_PORTABLE_H
 #define SKEEP_TILE_INTEGER_PORTABLE_H
 
-#include "tile/tile.h"
-
-/* 32 consecutive weights: element j has the value scale[j / 16] * code[j] + offset[j / 16]. Integer scales of
- * sub-blocks may be part of the codes: 16 * |code| * 127 must stay below 2^31. */
-struct integer_group {
-  int16_t code[32];
-  float scale[2], offset[2];
-};
-
-/* Group g of the blocks that begin at row. */
-typedef void integer_group_of(const char *row, size_t g, struct integer_group *out);
+#include "tile/group.h"
 
 SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
                                    size_t bytes) {

@@ -43,11 +43,18 @@ func randomBlock(t *testing.T, r *rand.Rand, e tensor.EncodingInfo, decode int, 
 		if err := core.RunDecode(decode, block, values); err != nil {
 			t.Fatal(err)
 		}
-		square := 0.0
-		for _, v := range values {
-			square += float64(v) * float64(v) / float64(len(values))
+		square, within := 0.0, 0.0 // mean square; what of it is not the mean of each 8
+		for eight := range slices.Chunk(values, 8) {
+			mean := 0.0
+			for _, v := range eight {
+				square += float64(v) * float64(v) / float64(len(values))
+				mean += float64(v) / 8
+			}
+			for _, v := range eight {
+				within += (float64(v) - mean) * (float64(v) - mean) / float64(len(values))
+			}
 		}
-		if 1.0/16 < square && square < 16 {
+		if 1.0/16 < square && square < 16 && within > square/8 { // offsets do not drown the codes
 			return
 		}
 	}
@@ -307,9 +314,11 @@ func TestMatMulSeesEveryBit(t *testing.T) {
 			counts := false
 			for token := range tokens {
 				i := token*rows + changed
-				if !(math.Abs(float64(altered.value[i])-float64(p.value[i])) <= 4*p.bound(token, changed, integer)) {
+				// Long exact rows are far better than their bound: partial sums of sections are short.
+				least := min(4*p.bound(token, changed, integer), 320*0x1p-24*float64(p.terms[i]))
+				if !(math.Abs(float64(altered.value[i])-float64(p.value[i])) <= least) {
 					counts = true
-					if !p.wrong(token, changed, math.Float32frombits(after[i]), integer) {
+					if math.Abs(float64(math.Float32frombits(after[i]))-float64(p.value[i])) <= least/4 {
 						t.Fatalf("bit %d: y[%d,%d] stayed %g, the reference moved from %g to %g", bit, token, changed,
 							math.Float32frombits(after[i]), p.value[i], altered.value[i])
 					}
@@ -319,7 +328,7 @@ func TestMatMulSeesEveryBit(t *testing.T) {
 				seen++
 			}
 		}
-		if e.BlockElements > 1 && seen < 8*len(block)*9/10 || seen == 0 {
+		if e.BlockElements > 1 && seen < 8*len(block)*5/8 || seen == 0 {
 			t.Fatalf("only %d of %d bits matter", seen, 8*len(block))
 		}
 	})
