@@ -43,6 +43,7 @@ type Eager struct {
 	turn      bool // which slab is the layer's
 	err       error
 	running   bool
+	copies    int64
 	results   uint32 // numbers of results and inputs given out in this step
 	inputs    uint32
 	quantized struct { // the activation quantized last: products of one input follow each other
@@ -163,6 +164,10 @@ func (e *Eager) Layer(i int) {
 		e.fail("layer", err)
 	}
 }
+
+// Copies counts the operands of all steps that had to be decoded or gathered into a copy before an op could
+// read them. 0 in a model whose weights have kernels.
+func (e *Eager) Copies() int64 { return e.copies }
 
 // Slab is what a step's results took.
 type Slab struct {
@@ -433,6 +438,7 @@ func (e *Eager) copy(op string, v View) View {
 		e.fail(op, err)
 		return View{}
 	}
+	e.copies++
 	return y.WithValue(v.Value())
 }
 

@@ -141,6 +141,7 @@ func TestTransposedWeightIsCopiedVisibly(t *testing.T) {
 	y := e.MatMulT(x, turned)
 	require.NoError(t, e.End())
 	require.EqualValues(t, 1, events.Total(trace.Materialize).Count)
+	require.EqualValues(t, 1, e.Copies())
 	for j, want := range product(t, x, turned) {
 		require.InDelta(t, want, floats(t, y)[j], 1e-3)
 	}

@@ -88,6 +88,9 @@ func (s *Session) Close() error {
 	return errors.Join(err, s.scope.Close())
 }
 
+// Copies counts the operands that steps had to decode into a copy because no kernel reads them as they are.
+func (s *Session) Copies() int64 { return s.eager.Copies() }
+
 // Position is the number of tokens of the sequence so far.
 func (s *Session) Position() int { return s.position }
 

@@ -26,6 +26,7 @@ type runResult struct {
 	Stop      model.Stop   `json:"stop"`
 	Times     runTimes     `json:"times"`
 	Memory    model.Memory `json:"memory"`
+	Copies    int64        `json:"copies"` // operands that had to be decoded before a kernel could read them
 }
 
 type runTimes struct {
@@ -200,6 +201,7 @@ func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.Generate
 		r.Times.Decode = float64(tokens-1) / last.Sub(first).Seconds()
 		r.Times.Bandwidth = r.Times.Decode * float64(m.TokenBytes())
 	}
+	r.Copies = s.Copies()
 	r.Memory, err = s.Memory()
 	return r, err
 }
@@ -242,6 +244,7 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 		line("decode", "%.1f tokens/s (%d tokens, stop: %s)", r.Times.Decode, len(r.IDs), r.Stop)
 		line("bandwidth", "%.2f GB/s (%s of weights a token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
 	}
+	line("copies", "%d operands decoded for want of a kernel", r.Copies)
 	line("Go heap", "%s", resolver.Size(r.Memory.Heap))
 	line("off-heap", "%s (with KV cache %s, slab %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab))
 	line("mapped", "%s (%s in memory)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))
