@@ -28,6 +28,13 @@
 #include "dense/kv_store.h"
 #include "dense/attend.h"
 
+/* So are the encoders that search. */
+#include "search/scaled.h"
+#include "search/affine.h"
+#include "search/ternary.h"
+#include "search/fp4.h"
+
+
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
 #else

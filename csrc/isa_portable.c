@@ -63,6 +63,13 @@
 #include "dense/rope.h"
 #include "dense/kv_store.h"
 #include "dense/attend.h"
+
+/* So are the encoders that search. */
+#include "search/scaled.h"
+#include "search/affine.h"
+#include "search/ternary.h"
+#include "search/fp4.h"
+
 #include "f32/matmul_t_portable.h"
 #include "f16/matmul_t_portable.h"
 #include "bf16/matmul_t_portable.h"

@@ -1,0 +1,255 @@
+/* Formats whose elements are scale * code - minimum, with integer scales and minima for each group.
+ *
+ * For given codes the best scale and minimum are the least-squares ones (two unknowns); for given ones the best codes
+ * are the nearest. A group's search takes ranges a little wider and narrower than that of its elements, fits scale and
+ * minimum to the codes that each leads to, keeps the best and repeats the two steps on it. Minima are not negative: a
+ * group above zero has the minimum 0, as readers of the formats expect. The block's d and dmin are such that the
+ * largest scale and minimum of the groups become the largest integer; each group then takes the pair of integers, of
+ * nine around its own, with the least error, d and dmin are fitted together to all codes of the block, rounded to
+ * halves, and the groups choose again. A second d and dmin, with slightly smaller largest integers, are tried for the
+ * sake of their rounding (search_end). Errors are always those of the decoded block. */
+#include "search.h"
+
+struct affine {
+  float scale, min;
+};
+
+/* Sum of squared errors of a group under scale * q - min, and, of its codes, what the fits need. */
+struct affine_sums {
+  float error, q, qq, xq;
+};
+static inline v8 affine_nearest(v8 x, v8 min, v8 inverse, v8 top) {
+  return search_round(v8_min(v8_max(v8_mul(v8_add(x, min), inverse), v8_set(0)), top));
+}
+static inline float affine_error(const float *x, int n, int top, struct affine a) {
+  const v8 s = v8_set(a.scale), m = v8_set(a.min), inverse = v8_set(search_inverse(a.scale)), t = v8_set((float)top);
+  v8 sum = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j), e = v8_sub(v, v8_sub(v8_mul(s, affine_nearest(v, m, inverse, t)), m));
+    sum = v8_add(sum, v8_mul(e, e));
+  }
+  return v8_sum(sum);
+}
+static inline void affine_sums(const float *x, int n, int top, struct affine a, struct affine_sums *sums) {
+  const v8 m = v8_set(a.min), inverse = v8_set(search_inverse(a.scale)), t = v8_set((float)top);
+  v8 q1 = v8_set(0), qq = q1, xq = q1;
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j), q = affine_nearest(v, m, inverse, t);
+    q1 = v8_add(q1, q);
+    qq = v8_add(qq, v8_mul(q, q));
+    xq = v8_add(xq, v8_mul(v, q));
+  }
+  sums->q = v8_sum(q1);
+  sums->qq = v8_sum(qq);
+  sums->xq = v8_sum(xq);
+}
+
+/* The least-squares scale and minimum of these codes, neither negative; the error, less the sum of squares of x. */
+static inline struct affine affine_fit(const struct affine_sums *s, int n, float sum, float *error) {
+  struct affine a = {0, 0};
+  const float det = (float)n * s->qq - s->q * s->q;
+  if (det > 0) {
+    a.scale = ((float)n * s->xq - sum * s->q) / det;
+    a.min = (s->q * s->xq - s->qq * sum) / det;
+  }
+  if (!(det > 0) || a.min < 0 || a.scale < 0) {
+    a.min = 0;
+    a.scale = s->qq > 0 && s->xq > 0 ? s->xq / s->qq : 0;
+  }
+  *error = a.scale * (a.scale * s->qq - 2 * s->xq) + a.min * ((float)n * a.min + 2 * sum - 2 * a.scale * s->q);
+  return a;
+}
+
+/* The best scale and minimum of a group by itself. */
+static inline struct affine affine_group(const float *x, int n, int top) {
+  const float step = 0.2f;
+  const int steps = 6;
+  v8 most = v8_load(x), least = most, total = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j);
+    most = v8_max(v, most);
+    least = v8_min(v, least);
+    total = v8_add(total, v);
+  }
+  const float hi = v8_largest(most), sum = v8_sum(total);
+  float lo = -v8_largest(v8_sub(v8_set(0), least));
+  if (lo > 0) lo = 0;
+  struct affine best = {0, -lo};
+  if (!(hi > lo)) return best; /* one value, not above zero */
+  float least_error = INFINITY;
+  for (int i = -steps; i <= steps + 3; i++) {
+    /* The last rounds begin with the best so far. */
+    struct affine a = i > steps ? best : (struct affine){(hi - lo) / ((float)top + (float)i * step), -lo};
+    struct affine_sums s;
+    float error;
+    affine_sums(x, n, top, a, &s);
+    a = affine_fit(&s, n, sum, &error);
+    if (error < least_error) {
+      least_error = error;
+      best = a;
+    } else if (i > steps) {
+      break;
+    }
+  }
+  return best;
+}
+
+/* A block of groups of n elements with codes up to top; scales and minima are integers up to `most`. */
+struct affine_grid {
+  int groups, n, top, most;
+};
+struct affine_block {
+  uint16_t d, dmin;
+  uint8_t scales[16], mins[16], q[256];
+};
+
+/* Each group's best pair of integers under d and dmin; the error of all. The fit of d and dmin to the codes goes to
+ * *fit when it is not NULL. */
+static inline float affine_choose(const float *x, const struct affine_grid *g, const struct affine *own, float d,
+                                  float dmin, uint8_t *scales, uint8_t *mins, struct affine *fit) {
+  float total = 0;
+  double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0; /* a = scale * q, b = min of each element */
+  for (int i = 0; i < g->groups; i++, x += g->n) {
+    const int s0 = d != 0 ? search_clamp(own[i].scale / d, 0, g->most) : 0;
+    const int m0 = dmin != 0 ? search_clamp(own[i].min / dmin, 0, g->most) : 0;
+    float least = INFINITY;
+    for (int s = s0 > 0 ? s0 - 1 : 0; s <= s0 + 1 && s <= g->most; s++)
+      for (int m = m0 > 0 ? m0 - 1 : 0; m <= m0 + 1 && m <= g->most; m++) {
+        const float e = affine_error(x, g->n, g->top, (struct affine){d * (float)s, dmin * (float)m});
+        if (e < least) {
+          least = e;
+          scales[i] = (uint8_t)s;
+          mins[i] = (uint8_t)m;
+        }
+      }
+    total += least;
+    const double s = scales[i], m = mins[i];
+    struct affine_sums sums;
+    v8 sum = v8_set(0);
+    for (int j = 0; j < g->n; j += 8) sum = v8_add(sum, v8_load(x + j));
+    affine_sums(x, g->n, g->top, (struct affine){d * (float)s, dmin * (float)m}, &sums);
+    aa += s * s * sums.qq;
+    ab += s * m * sums.q;
+    bb += m * m * g->n;
+    xa += s * sums.xq;
+    xb += m * v8_sum(sum);
+  }
+  const double det = aa * bb - ab * ab;
+  double fd = aa > 0 ? xa / aa : 0, fm = 0;
+  if (det > 1e-9 * aa * bb) {
+    const double td = (xa * bb - ab * xb) / det, tm = (ab * xa - aa * xb) / det;
+    if (tm > 0 && td > 0) fd = td, fm = tm;
+  } else if (bb > 0 && xb < 0 && !(aa > 0)) {
+    fm = -xb / bb;
+  }
+  *fit = (struct affine){(float)fd, (float)fm};
+  return total;
+}
+
+static inline void affine_block(const struct search_block *b, const struct affine_grid *g, struct affine_block *y) {
+  struct affine own[16], best = {0, 0};
+  float largest = 0, deepest = 0, least = INFINITY;
+  memset(y, 0, sizeof *y);
+  if (b->unit == 0) return;
+  y->d = SEARCH_NAN;
+  if (b->unit != b->unit) return;
+  for (int i = 0; i < g->groups; i++) {
+    own[i] = affine_group(b->x + i * g->n, g->n, g->top);
+    largest = own[i].scale > largest ? own[i].scale : largest;
+    deepest = own[i].min > deepest ? own[i].min : deepest;
+  }
+  const float most = (float)g->most, scale_ends[2] = {most, search_end(largest, most, b->unit)},
+              min_ends[2] = {most, search_end(deepest, most, b->unit)};
+  for (int end = 0; end < 2; end++) {
+    struct affine fit = {largest / scale_ends[end], deepest / min_ends[end]};
+    for (int pass = 2 * end; pass < 3; pass++) {
+      const uint16_t d = search_half(&fit.scale, b->unit), dmin = search_half(&fit.min, b->unit);
+      const struct affine used = fit;
+      if (used.scale - used.scale != 0 || used.min - used.min != 0) break; /* too large for a half */
+      uint8_t scales[16] = {0}, mins[16] = {0};
+      const float error = affine_choose(b->x, g, own, used.scale, used.min, scales, mins, &fit);
+      if (error < least) {
+        least = error;
+        best = used;
+        y->d = d;
+        y->dmin = dmin;
+        memcpy(y->scales, scales, sizeof scales);
+        memcpy(y->mins, mins, sizeof mins);
+      }
+    }
+  }
+  for (int i = 0; i < g->groups; i++) {
+    const float scale = best.scale * (float)y->scales[i];
+    const v8 m = v8_set(best.min * (float)y->mins[i]), inverse = v8_set(search_inverse(scale));
+    for (int j = i * g->n; j < (i + 1) * g->n; j += 8) {
+      float q[8];
+      v8_store(q, affine_nearest(v8_load(b->x + j), m, inverse, v8_set((float)g->top)));
+      for (int l = 0; l < 8; l++) y->q[j + l] = (uint8_t)(int)q[l];
+    }
+  }
+}
+
+/* ---- the formats ---- */
+
+/* The twelve bytes of eight scales and eight minima of six bits each. */
+static inline void affine_pack_k4(const struct affine_block *y, uint8_t *scales) {
+  for (int g = 0; g < 4; g++) {
+    scales[g] = (uint8_t)(y->scales[g] | y->scales[g + 4] >> 4 << 6);
+    scales[g + 4] = (uint8_t)(y->mins[g] | y->mins[g + 4] >> 4 << 6);
+    scales[g + 8] = (uint8_t)((y->scales[g + 4] & 15) | (y->mins[g + 4] & 15) << 4);
+  }
+}
+
+void DENSE(encode_q2_k)(const float *in, size_t count, void *blocks) {
+  static const struct affine_grid grid = {16, 16, 3, 15};
+  const skeep_f32_any *x = in;
+  skeep_block_q2_k *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    struct affine_block a;
+    search_load(x, 256, &b);
+    affine_block(&b, &grid, &a);
+    y->d = a.d;
+    y->dmin = a.dmin;
+    for (int g = 0; g < 16; g++) y->scales[g] = (uint8_t)(a.scales[g] | a.mins[g] << 4);
+    for (int j = 0; j < 64; j++) {
+      const uint8_t *q = a.q + j / 32 * 128 + j % 32;
+      y->qs[j] = (uint8_t)(q[0] | q[32] << 2 | q[64] << 4 | q[96] << 6);
+    }
+  }
+}
+
+void DENSE(encode_q4_k)(const float *in, size_t count, void *blocks) {
+  static const struct affine_grid grid = {8, 32, 15, 63};
+  const skeep_f32_any *x = in;
+  skeep_block_q4_k *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    struct affine_block a;
+    search_load(x, 256, &b);
+    affine_block(&b, &grid, &a);
+    y->d = a.d;
+    y->dmin = a.dmin;
+    affine_pack_k4(&a, y->scales);
+    for (int j = 0; j < 128; j++) y->qs[j] = (uint8_t)(a.q[j / 32 * 64 + j % 32] | a.q[j / 32 * 64 + 32 + j % 32] << 4);
+  }
+}
+
+void DENSE(encode_q5_k)(const float *in, size_t count, void *blocks) {
+  static const struct affine_grid grid = {8, 32, 31, 63};
+  const skeep_f32_any *x = in;
+  skeep_block_q5_k *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    struct affine_block a;
+    search_load(x, 256, &b);
+    affine_block(&b, &grid, &a);
+    y->d = a.d;
+    y->dmin = a.dmin;
+    affine_pack_k4(&a, y->scales);
+    memset(y->qh, 0, sizeof y->qh);
+    for (int j = 0; j < 256; j++) y->qh[j % 32] |= (uint8_t)(a.q[j] >> 4 << j / 32);
+    for (int j = 0; j < 128; j++)
+      y->qs[j] = (uint8_t)((a.q[j / 32 * 64 + j % 32] & 15) | (a.q[j / 32 * 64 + 32 + j % 32] & 15) << 4);
+  }
+}

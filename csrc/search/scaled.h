@@ -1,0 +1,305 @@
+/* Formats whose elements are scale * code, without a minimum.
+ *
+ * A code is one of a list: every integer from lo to hi, or the values of a codebook. For given codes the best scale is
+ * the least-squares one, sum(x*q) / sum(q*q); for a given scale the best codes are the nearest. So a group's search
+ * takes scales that put its largest element at, or a little beside, the largest code, fits each to the codes that it
+ * leads to, keeps the best and repeats the two steps on it. In formats with a scale of scales, the block's d is such
+ * that the largest group scale becomes the largest integer; each group then takes the integer, of three around its own
+ * scale, with the least error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
+ * A second d, with a slightly smaller largest integer, is tried for the sake of its rounding (search_end). Errors are always those of the decoded block. */
+#include "search.h"
+
+/* The codes: n values in ascending order, and the middles between neighbours; n = 0: the integers in [lo, hi]. */
+struct scaled_codes {
+  float lo, hi;
+  int n;
+  float value[16], middle[15];
+};
+/* How a group is searched: its largest element becomes code `end` + i * step for i in [-steps, steps], for each end
+ * that is not 0. */
+struct scaled_search {
+  float end[2], step;
+  int steps;
+};
+
+static inline v8 scaled_nearest(const struct scaled_codes *c, v8 t) {
+  if (!c->n) return search_round(v8_min(v8_max(t, v8_set(c->lo)), v8_set(c->hi)));
+  v8 q = v8_set(c->value[0]);
+  for (int k = 0; k + 1 < c->n; k++) q = v8_if_less(v8_set(c->middle[k]), t, v8_set(c->value[k + 1]), q);
+  return q;
+}
+
+/* Sums over the codes that the scale leads to. */
+static inline void scaled_sums(const float *x, int n, const struct scaled_codes *c, float scale, float *xq, float *qq) {
+  const v8 inverse = v8_set(search_inverse(scale));
+  v8 a = v8_set(0), b = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j), q = scaled_nearest(c, v8_mul(v, inverse));
+    a = v8_add(a, v8_mul(v, q));
+    b = v8_add(b, v8_mul(q, q));
+  }
+  *xq = v8_sum(a);
+  *qq = v8_sum(b);
+}
+
+/* The sum of squared errors of a scale. */
+static inline float scaled_error(const float *x, int n, const struct scaled_codes *c, float scale) {
+  const v8 inverse = v8_set(search_inverse(scale)), s = v8_set(scale);
+  v8 sum = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j), e = v8_sub(v, v8_mul(s, scaled_nearest(c, v8_mul(v, inverse))));
+    sum = v8_add(sum, v8_mul(e, e));
+  }
+  return v8_sum(sum);
+}
+
+/* The element of largest magnitude, with its sign. */
+static inline float search_extreme(const float *x, int n) {
+  v8 most = v8_set(0), least = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    most = v8_max(most, v8_load(x + j));
+    least = v8_min(least, v8_load(x + j));
+  }
+  const float hi = v8_largest(most), lo = -v8_largest(v8_sub(v8_set(0), least));
+  return hi > -lo ? hi : lo;
+}
+
+/* The best scale of a group by itself. */
+static inline float scaled_scale(const float *x, int n, const struct scaled_codes *c, const struct scaled_search *how) {
+  const float extreme = search_extreme(x, n);
+  float best = 0, gain = 0, xq, qq;
+  if (extreme == 0) return 0;
+  for (int end = 0; end < 2 && how->end[end] != 0; end++)
+    for (int i = -how->steps; i <= how->steps; i++) {
+      scaled_sums(x, n, c, extreme / (how->end[end] + (float)i * how->step), &xq, &qq);
+      if (qq > 0 && xq * xq > gain * qq) { /* the error is sum(x*x) less the gain */
+        gain = xq * xq / qq;
+        best = xq / qq;
+      }
+    }
+  for (int i = 0; i < 3 && best != 0; i++) {
+    scaled_sums(x, n, c, best, &xq, &qq);
+    if (!(qq > 0 && xq * xq > gain * qq)) break;
+    gain = xq * xq / qq;
+    best = xq / qq;
+  }
+  return best;
+}
+
+/* Index of each element's code in the list. */
+static inline void scaled_indices(const float *x, int n, const struct scaled_codes *c, float scale, uint8_t *index) {
+  const v8 inverse = v8_set(search_inverse(scale));
+  float t[8];
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_mul(v8_load(x + j), inverse);
+    v8_store(t, c->n ? v : scaled_nearest(c, v));
+    for (int l = 0; l < 8; l++) {
+      if (c->n) {
+        int k = 0;
+        for (int i = 0; i + 1 < c->n; i++) k += c->middle[i] < t[l];
+        index[j + l] = (uint8_t)k;
+      } else {
+        index[j + l] = (uint8_t)(int)(t[l] - c->lo);
+      }
+    }
+  }
+}
+
+/* Indices of a block without numbers, or of zeros: those of the code nearest to zero. */
+static inline uint16_t scaled_trivial(const struct search_block *b, int n, const struct scaled_codes *c, uint8_t *index) {
+  static const float zeros[8] = {0};
+  uint8_t zero[8];
+  scaled_indices(zeros, 8, c, 0, zero);
+  memset(index, zero[0], (size_t)n);
+  return b->unit == 0 ? 0 : SEARCH_NAN;
+}
+
+/* A block with one scale d. Writes the indices; returns the half. */
+static inline uint16_t scaled_single(const struct search_block *b, int n, const struct scaled_codes *c,
+                                     const struct scaled_search *how, uint8_t *index) {
+  if (!(b->unit > 0)) return scaled_trivial(b, n, c, index);
+  float d = scaled_scale(b->x, n, c, how), best = INFINITY;
+  uint16_t half = SEARCH_NAN;
+  scaled_trivial(b, n, c, index); /* for a block that is too large for a half */
+  for (int i = 0; i < 2; i++) { /* as found, then fitted to the codes that the rounded one leads to */
+    float rounded = d;
+    const uint16_t h = search_half(&rounded, b->unit);
+    const float error = scaled_error(b->x, n, c, rounded);
+    if (error < best) {
+      best = error;
+      half = h;
+      scaled_indices(b->x, n, c, rounded, index);
+    }
+    float xq, qq;
+    scaled_sums(b->x, n, c, rounded, &xq, &qq);
+    if (qq > 0) d = xq / qq;
+  }
+  return half;
+}
+
+/* A block of groups of n elements, each with an integer scale in [lo, hi] of which d is the unit; -lo > hi. */
+struct scaled_grid {
+  int groups, n, lo, hi;
+};
+static inline uint16_t scaled_block(const struct search_block *b, const struct scaled_grid *g,
+                                    const struct scaled_codes *c, const struct scaled_search *how, int8_t *scales,
+                                    uint8_t *index) {
+  float own[16], largest = 0, least = INFINITY;
+  uint16_t half = SEARCH_NAN;
+  memset(scales, 0, (size_t)g->groups);
+  if (!(b->unit > 0)) return scaled_trivial(b, g->groups * g->n, c, index);
+  for (int i = 0; i < g->groups; i++) {
+    own[i] = scaled_scale(b->x + i * g->n, g->n, c, how);
+    if (fabsf(own[i]) > fabsf(largest)) largest = own[i];
+  }
+  float best_d = 0; /* with the scales 0, for a block that is too large for a half */
+  const float ends[2] = {(float)g->lo, search_end(largest, (float)g->lo, b->unit)};
+  for (int end = 0; end < 2; end++) {
+    float d = largest / ends[end];
+    for (int pass = end; pass < 2; pass++) {
+      const uint16_t h = search_half(&d, b->unit);
+      if (d - d != 0) break; /* too large for a half */
+      float total = 0;
+      double xq = 0, qq = 0;
+      int8_t chosen[16] = {0};
+      for (int i = 0; i < g->groups; i++) {
+        const float *x = b->x + i * g->n;
+        const int near = search_clamp(own[i] / d, g->lo, g->hi);
+        float error = INFINITY;
+        for (int s = near - 1; s <= near + 1; s++) {
+          if (s < g->lo || s > g->hi) continue;
+          const float e = scaled_error(x, g->n, c, d * (float)s);
+          if (e < error) {
+            error = e;
+            chosen[i] = (int8_t)s;
+          }
+        }
+        total += error;
+        float a, q;
+        scaled_sums(x, g->n, c, d * (float)chosen[i], &a, &q);
+        xq += (double)chosen[i] * a;
+        qq += (double)chosen[i] * chosen[i] * q;
+      }
+      if (total < least) {
+        least = total;
+        half = h;
+        best_d = d;
+        memcpy(scales, chosen, (size_t)g->groups);
+      }
+      if (!(qq > 0)) break;
+      d = (float)(xq / qq);
+    }
+  }
+  for (int i = 0; i < g->groups; i++)
+    scaled_indices(b->x + i * g->n, g->n, c, best_d * (float)scales[i], index + i * g->n);
+  return half;
+}
+
+/* ---- the formats ---- */
+
+/* q in [-32, 31], a scale of eight bits for each 16. */
+void DENSE(encode_q6_k)(const float *in, size_t count, void *blocks) {
+  static const struct scaled_codes codes = {.lo = -32, .hi = 31};
+  static const struct scaled_search how = {{-32, 0}, 0.125f, 8};
+  static const struct scaled_grid grid = {16, 16, -128, 127};
+  const skeep_f32_any *x = in;
+  skeep_block_q6_k *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    uint8_t q[256];
+    search_load(x, 256, &b);
+    y->d = scaled_block(&b, &grid, &codes, &how, y->scales, q);
+    for (int half = 0; half < 2; half++)
+      for (int l = 0; l < 32; l++) {
+        const uint8_t *e = q + 128 * half + l;
+        y->ql[64 * half + l] = (uint8_t)((e[0] & 15) | (e[64] & 15) << 4);
+        y->ql[64 * half + 32 + l] = (uint8_t)((e[32] & 15) | (e[96] & 15) << 4);
+        y->qh[32 * half + l] = (uint8_t)(e[0] >> 4 | e[32] >> 4 << 2 | e[64] >> 4 << 4 | e[96] >> 4 << 6);
+      }
+  }
+}
+
+/* q in [-4, 3], a scale of six bits for each 16. */
+void DENSE(encode_q3_k)(const float *in, size_t count, void *blocks) {
+  static const struct scaled_codes codes = {.lo = -4, .hi = 3};
+  static const struct scaled_search how = {{-3.75f, 0}, 0.125f, 10};
+  static const struct scaled_grid grid = {16, 16, -32, 31};
+  const skeep_f32_any *x = in;
+  skeep_block_q3_k *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    uint8_t q[256];
+    int8_t scales[16];
+    search_load(x, 256, &b);
+    y->d = scaled_block(&b, &grid, &codes, &how, scales, q);
+    memset(y->scales, 0, sizeof y->scales);
+    for (int g = 0; g < 16; g++) {
+      const int s = scales[g] + 32;
+      y->scales[g % 8] |= (uint8_t)((s & 15) << g / 8 * 4);
+      y->scales[8 + g % 4] |= (uint8_t)(s >> 4 << g / 4 * 2);
+    }
+    memset(y->hmask, 0, sizeof y->hmask);
+    memset(y->qs, 0, sizeof y->qs);
+    for (int j = 0; j < 256; j++) {
+      y->qs[j / 128 * 32 + j % 32] |= (uint8_t)((q[j] & 3) << j / 32 % 4 * 2);
+      y->hmask[j % 32] |= (uint8_t)(q[j] >> 2 << j / 32);
+    }
+  }
+}
+
+/* The sixteen values of a codebook. */
+static const struct scaled_codes codes_iq4 = {
+    -127, 113, 16,
+    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+    {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101}};
+static const struct scaled_search how_iq4 = {{-127, 113}, 4, 8};
+
+void DENSE(encode_iq4_nl)(const float *in, size_t count, void *blocks) {
+  const skeep_f32_any *x = in;
+  skeep_block_iq4_nl *y = blocks;
+  for (; count--; x += 32, y++) {
+    struct search_block b;
+    uint8_t q[32];
+    search_load(x, 32, &b);
+    y->d = scaled_single(&b, 32, &codes_iq4, &how_iq4, q);
+    for (int j = 0; j < 16; j++) y->qs[j] = (uint8_t)(q[j] | q[j + 16] << 4);
+  }
+}
+
+/* As IQ4_NL, with a scale of six bits for each 32. */
+void DENSE(encode_iq4_xs)(const float *in, size_t count, void *blocks) {
+  static const struct scaled_grid grid = {8, 32, -32, 31};
+  const skeep_f32_any *x = in;
+  skeep_block_iq4_xs *y = blocks;
+  for (; count--; x += 256, y++) {
+    struct search_block b;
+    uint8_t q[256];
+    int8_t scales[8];
+    search_load(x, 256, &b);
+    y->d = scaled_block(&b, &grid, &codes_iq4, &how_iq4, scales, q);
+    memset(y->scales_l, 0, sizeof y->scales_l);
+    y->scales_h = 0;
+    for (int g = 0; g < 8; g++) {
+      const int s = scales[g] + 32;
+      y->scales_l[g / 2] |= (uint8_t)((s & 15) << 4 * (g % 2));
+      y->scales_h |= (uint16_t)(s >> 4 << 2 * g);
+      for (int j = 0; j < 16; j++) y->qs[16 * g + j] = (uint8_t)(q[32 * g + j] | q[32 * g + j + 16] << 4);
+    }
+  }
+}
+
+/* q in [-1, 2]. */
+void DENSE(encode_q2_0)(const float *in, size_t count, void *blocks) {
+  static const struct scaled_codes codes = {.lo = -1, .hi = 2};
+  static const struct scaled_search how = {{2, 0}, 0.125f, 12};
+  const skeep_f32_any *x = in;
+  skeep_block_q2_0 *y = blocks;
+  for (; count--; x += 64, y++) {
+    struct search_block b;
+    uint8_t q[64];
+    search_load(x, 64, &b);
+    y->d = scaled_single(&b, 64, &codes, &how, q);
+    for (int j = 0; j < 16; j++)
+      y->qs[j] = (uint8_t)(q[4 * j] | q[4 * j + 1] << 2 | q[4 * j + 2] << 4 | q[4 * j + 3] << 6);
+  }
+}

@@ -1,0 +1,77 @@
+/* What the searching encoders share. A block is scaled by a power of two, so that its largest magnitude lies in
+ * [1, 2) and no square overflows or vanishes; scales are rounded to halves as they will be stored. All sums are taken
+ * over the eight lanes of dense/vec_*.h without fused steps: every instruction set finds the same blocks. */
+#ifndef SKEEP_SEARCH_H
+#define SKEEP_SEARCH_H
+
+#include "../blocks.h"
+#include "../codebooks.h"
+
+/* A block on its way. unit is the power of two that x was divided by; 0 when all elements are zero, NaN when one is
+ * not finite. */
+struct search_block {
+  _Alignas(32) float x[256];
+  float unit;
+};
+
+static inline void search_load(const skeep_f32_any *x, int n, struct search_block *b) {
+  v8 most = v8_set(0), not_finite = v8_set(0);
+  for (int j = 0; j < n; j += 8) {
+    const v8 v = v8_load(x + j);
+    most = v8_max(v8_abs(v), most);
+    not_finite = v8_add(not_finite, v8_mul(v, v8_set(0)));
+  }
+  const float largest = v8_largest(most);
+  b->unit = largest;
+  if (v8_sum(not_finite) != 0) b->unit = NAN;
+  if (!(b->unit > 0)) return;
+  uint32_t bits; /* the power of two below; of a subnormal number the smallest normal one, so that 1 / unit exists */
+  memcpy(&bits, &largest, 4);
+  bits &= 0x7f800000u;
+  if (bits == 0) bits = 0x00800000u;
+  if (bits == 0x7f000000u) bits = 0x7e800000u; /* 2^127 has a subnormal reciprocal */
+  memcpy(&b->unit, &bits, 4);
+  const v8 inverse = v8_set(1 / b->unit);
+  for (int j = 0; j < n; j += 8) v8_store(b->x + j, v8_mul(v8_load(x + j), inverse));
+}
+
+/* The half nearest to d * unit, and in *d what it stands for. One too small to show becomes the smallest. */
+static inline uint16_t search_half(float *d, float unit) {
+  uint16_t h = skeep_f32_to_f16(*d * unit);
+  if ((h & 0x7fffu) == 0 && *d != 0) h |= 1;
+  *d = skeep_f16_to_f32(h) / unit;
+  return h;
+}
+/* Of the integers from `most` (either sign) towards zero, but for `most` itself, the one of the next few for which
+ * value divided by it loses least when it becomes a half: where all else is exact, as in a constant block, that loss is
+ * the whole error. */
+static inline float search_end(float value, float most, float unit) {
+  const float step = most > 0 ? -1 : 1;
+  float best = most + step, least = INFINITY;
+  for (int i = 1; i <= 8 && (most + (float)i * step) * most > 0; i++) {
+    const float end = most + (float)i * step, exact = value / end;
+    float d = exact;
+    (void)search_half(&d, unit);
+    const float loss = fabsf(d - exact) * fabsf(end);
+    if (loss < least) {
+      least = loss;
+      best = end;
+    }
+  }
+  return best;
+}
+/* The scale of a block that holds what is no number. */
+#define SEARCH_NAN 0x7e00u
+
+/* The integer nearest to t, ties to even, for |t| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction. */
+static inline v8 search_round(v8 t) { return v8_sub(v8_add(t, v8_set(12582912.0f)), v8_set(12582912.0f)); }
+/* 1 / s, or 0 where that is not finite. */
+static inline float search_inverse(float s) {
+  const float i = 1 / s;
+  return i - i == 0 ? i : 0;
+}
+static inline int search_clamp(float x, int lo, int hi) {
+  return x > (float)lo ? x < (float)hi ? (int)rintf(x) : hi : lo;
+}
+
+#endif
