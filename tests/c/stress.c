@@ -132,7 +132,7 @@ static void *mark(void *arg) {
     NEED(skeep_mark_open(slab, &inner).code == SKEEP_OK);
     (void)publish(PLACES - 2, marked_entry(outer, 0));
     (void)publish(PLACES - 1, marked_entry(inner, 1));
-    for (int i = 0; i < 20; i++) sched_yield();
+    sched_yield();
     switch (check_random(&random) % 3) {
     case 0: CHECK_OK(skeep_mark_renew(&outer, NULL)); break;
     case 1:
@@ -262,42 +262,129 @@ static void *pin_and_read(void *arg) {
   return NULL;
 }
 
-int main(int argc, char **argv) {
-  static void *(*const roles[])(void *) = {multiply, multiply, multiply, replace, replace, mark, open_pools, pin_and_read};
-  enum { THREADS = sizeof roles / sizeof roles[0] };
-  pthread_t thread[THREADS];
-  uint32_t number[THREADS];
-  const long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 1500;
-  skeep_counters before, after;
-  skeep_storage outer, inner;
-  skeep_counters_read(&before);
-  NEED(skeep_pool_create(3, 0, &shared_pool).code == SKEEP_OK);
-  NEED(skeep_storage_allocate(MARKED * sizeof(float) * ROWS * N, 0, &slab).code == SKEEP_OK);
-  for (uint32_t i = 0; i < PLACES; i++) pthread_mutex_init(&board_lock[i], NULL);
-  for (uint32_t i = 0; i < PLACES - MARKED; i++) (void)publish(i, new_entry(i % 3));
-  NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK && skeep_mark_open(slab, &inner).code == SKEEP_OK);
-  (void)publish(PLACES - 2, marked_entry(outer, 0));
-  (void)publish(PLACES - 1, marked_entry(inner, 1));
-  CHECK_OK(skeep_storage_reset(slab, NULL)); /* stale from the beginning */
+/* ---- the moment between "it is live" and "it is pinned" ---- */
 
-  for (uint32_t i = 0; i < THREADS; i++) {
+#define CELLS 64
+static struct cell {
+  uint32_t value; /* 0 = it is nobody's */
+  uint32_t used;
+} cells[CELLS];
+static uint64_t peeked, cells_lent;
+
+/* The storage of the day: words under a sequence lock (odd = being written), so that readers spend their time in
+ * skeep and not in a mutex. */
+static uint64_t day_sequence, day_cell, day_generation, day_address, day_value;
+
+static void day_set(skeep_storage s, const struct cell *c) {
+  __atomic_add_fetch(&day_sequence, 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&day_cell, s.cell, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&day_generation, s.generation, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&day_address, (uint64_t)(uintptr_t)&c->value, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&day_value, c->value, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&day_sequence, 1, __ATOMIC_SEQ_CST);
+}
+
+static int day_get(skeep_storage *s, uint64_t *address, uint64_t *value) {
+  const uint64_t begin = __atomic_load_n(&day_sequence, __ATOMIC_SEQ_CST);
+  s->cell = __atomic_load_n(&day_cell, __ATOMIC_SEQ_CST);
+  s->generation = __atomic_load_n(&day_generation, __ATOMIC_SEQ_CST);
+  *address = __atomic_load_n(&day_address, __ATOMIC_SEQ_CST);
+  *value = __atomic_load_n(&day_value, __ATOMIC_SEQ_CST);
+  return begin && !(begin % 2) && begin == __atomic_load_n(&day_sequence, __ATOMIC_SEQ_CST);
+}
+
+static void take_cell_back(void *arg) {
+  struct cell *c = arg;
+  c->value = 0;
+  __atomic_store_n(&c->used, 0, __ATOMIC_RELEASE);
+}
+
+/* Replaces a storage of four bytes as fast as it can. Its close finds pins now and then. */
+static void *lend(void *arg) {
+  skeep_storage now, old = {0, 0};
+  uint64_t left;
+  (void)arg;
+  for (uint32_t i = 0; running(); i++) {
+    struct cell *c = &cells[i % CELLS];
+    if (__atomic_exchange_n(&c->used, 1, __ATOMIC_ACQUIRE)) continue; /* retired, and still pinned */
+    c->value = i + 1;
+    NEED(skeep_storage_borrow(&c->value, 4, SKEEP_DOMAIN_HEAP, 0, take_cell_back, c, &now).code == SKEEP_OK);
+    day_set(now, c);
+    if (old.cell) CHECK_OK(i % 2 ? skeep_storage_close(old, NULL) : skeep_storage_retire(old, &left));
+    old = now;
+    count(&cells_lent);
+  }
+  CHECK_OK(skeep_storage_close(old, NULL));
+  return NULL;
+}
+
+static void *peek(void *arg) {
+  skeep_storage s, pin;
+  uint64_t address, value, right = 0, wrong = 0, odd = 0;
+  (void)arg;
+  while (running()) { /* checks are counted afterwards: the counters are shared */
+    if (!day_get(&s, &address, &value)) continue;
+    const skeep_status st = skeep_pin(s, &pin);
+    if (st.code == SKEEP_OK) {
+      *(*(const uint32_t *)(uintptr_t)address == value ? &right : &wrong) += 1;
+      odd += skeep_unpin(pin).code != SKEEP_OK;
+    } else {
+      odd += st.code != SKEEP_ERR_CLOSED;
+    }
+  }
+  CHECK(wrong == 0 && odd == 0);
+  __atomic_add_fetch(&peeked, right, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static void run_for(long ms, void *(*const *roles)(void *), uint32_t threads) {
+  enum { MOST_THREADS = 16 };
+  pthread_t thread[MOST_THREADS];
+  uint32_t number[MOST_THREADS];
+  __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < threads; i++) {
     number[i] = i;
     NEED(pthread_create(&thread[i], NULL, roles[i], &number[i]) == 0);
   }
   nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
   __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-  for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+  for (uint32_t i = 0; i < threads; i++) pthread_join(thread[i], NULL);
+}
+#define RUN_FOR(ms, ...)                                                \
+  do {                                                                  \
+    static void *(*const roles[])(void *) = {__VA_ARGS__};              \
+    run_for((ms), roles, (uint32_t)(sizeof roles / sizeof roles[0])); \
+  } while (0)
+
+int main(int argc, char **argv) {
+  const long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 3000;
+  skeep_counters before, after;
+  skeep_storage outer, inner;
+  skeep_counters_read(&before);
+  for (uint32_t i = 0; i < PLACES; i++) pthread_mutex_init(&board_lock[i], NULL);
+  RUN_FOR(ms / 3, lend, peek, peek, peek);
+  for (int i = 0; i < CELLS; i++) CHECK(!cells[i].used);
+
+  NEED(skeep_pool_create(3, 0, &shared_pool).code == SKEEP_OK);
+  NEED(skeep_storage_allocate(MARKED * sizeof(float) * ROWS * N, 0, &slab).code == SKEEP_OK);
+  for (uint32_t i = 0; i < PLACES - MARKED; i++) (void)publish(i, new_entry(i % 3));
+  NEED(skeep_mark_open(slab, &outer).code == SKEEP_OK && skeep_mark_open(slab, &inner).code == SKEEP_OK);
+  (void)publish(PLACES - 2, marked_entry(outer, 0));
+  (void)publish(PLACES - 1, marked_entry(inner, 1));
+  CHECK_OK(skeep_storage_reset(slab, NULL)); /* stale from the beginning */
+  RUN_FOR(ms - ms / 3, multiply, multiply, multiply, replace, replace, mark, open_pools, pin_and_read);
 
   for (uint32_t i = 0; i < PLACES - MARKED; i++) end_entry(look(i), i % 3);
   CHECK_OK(skeep_storage_close(slab, NULL));
   skeep_pool_destroy(shared_pool);
   skeep_counters_read(&after);
   CHECK(after.storages == before.storages && after.offheap_bytes == before.offheap_bytes &&
-        after.mapped_bytes == before.mapped_bytes);
+        after.mapped_bytes == before.mapped_bytes && after.heap_bytes == before.heap_bytes);
   CHECK(lent > 0 && lent == returned);
   CHECK(multiplied > 0 && refused > 0 && replaced > 0 && renewed > 0 && pinned > 0 && pools > 0);
+  CHECK(peeked > 0 && cells_lent > 0);
   printf("%" PRIu64 " products, %" PRIu64 " refused, %" PRIu64 " storages replaced (%" PRIu64 " lent), %" PRIu64
-         " marks ended, %" PRIu64 " pins, %" PRIu64 " pools\n",
-         multiplied, refused, replaced, lent, renewed, pinned, pools);
+         " marks ended, %" PRIu64 " pins, %" PRIu64 " pools; %" PRIu64 " cells lent, %" PRIu64 " peeks\n",
+         multiplied, refused, replaced, lent, renewed, pinned, pools, cells_lent, peeked);
   return check_result();
 }
