@@ -19,6 +19,7 @@
 #include "bf16/matmul_t_avx512.h"
 #include "q8_0/matmul_t_avx512.h"
 #include "q4_0/matmul_t_avx512.h"
+#include "tile/grouped_avx512.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -24,15 +24,19 @@
 #include "q1_0/group.h"
 #include "q2_0/group.h"
 
-#define EACH_GROUPED(X) \
+/* Unsigned codes of at most six bits: products for x86 read panels of rows through panel.h of the form. */
+#define EACH_PANELED(X) \
   X(q4_1, portable) \
   X(q5_0, avx2) \
   X(q5_1, portable) \
-  X(q2_k, portable) \
-  X(q3_k, portable) \
   X(q4_k, avx2) \
   X(q5_k, portable) \
-  X(q6_k, avx2) \
+  X(q6_k, avx2)
+
+/* Other encodings, whose codes are put in words of 16 bits. */
+#define EACH_WORDED(X) \
+  X(q2_k, portable) \
+  X(q3_k, portable) \
   X(iq2_xxs, portable) \
   X(iq2_xs, portable) \
   X(iq2_s, portable) \
@@ -48,3 +52,5 @@
   X(nvfp4, portable) \
   X(q1_0, portable) \
   X(q2_0, portable)
+
+#define EACH_GROUPED(X) EACH_PANELED(X) EACH_WORDED(X)

@@ -7,6 +7,8 @@
 #include "tile/exact_avx2.h"
 #include "tile/grouped.h"
 #include "tile/integer_avx2.h"
+#include "tile/panel_avx2.h"
+#include "tile/paneled.h"
 
 /* Half a group of eight rows: pair i of row r in dword r of code[i]. */
 struct grouped_half {
@@ -167,16 +169,27 @@ SKEEP_INLINE void grouped_many(const struct skeep_matmul_tile *tile, integer_gro
   }
 }
 
-#define PRODUCTS(form, decoder)                                                                                        \
-  void skeep_matmul_t_##form##_a8_avx2(const struct skeep_matmul_tile *tile) {                                \
-    if (tile->tokens == 1) {                                                                                  \
-      grouped_one(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);                             \
-    } else {                                                                                                  \
-      grouped_many(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);                            \
-    }                                                                                                         \
-  }                                                                                                           \
-  void skeep_matmul_t_##form##_f32_avx2(const struct skeep_matmul_tile *tile) {                               \
+#define EXACT(form, decoder)                                                                                   \
+  void skeep_matmul_t_##form##_f32_avx2(const struct skeep_matmul_tile *tile) {                                \
     exact_decoded(tile, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form, skeep_decode_##form##_##decoder);           \
   }
-EACH_GROUPED(PRODUCTS)
-#undef PRODUCTS
+EACH_GROUPED(EXACT)
+#undef EXACT
+
+#define PANELED(form, decoder)                                                                                 \
+  void skeep_matmul_t_##form##_a8_avx2(const struct skeep_matmul_tile *tile) {                                 \
+    panel_product(tile, form##_open, form##_read, form##_panel);                                               \
+  }
+EACH_PANELED(PANELED)
+#undef PANELED
+
+#define WORDED(form, decoder)                                                                                  \
+  void skeep_matmul_t_##form##_a8_avx2(const struct skeep_matmul_tile *tile) {                                 \
+    if (tile->tokens == 1) {                                                                                   \
+      grouped_one(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);                              \
+    } else {                                                                                                   \
+      grouped_many(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);                             \
+    }                                                                                                          \
+  }
+EACH_WORDED(WORDED)
+#undef WORDED
