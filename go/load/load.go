@@ -58,6 +58,10 @@ func (s Source) Platform() resolver.Platform {
 type Options struct {
 	Pool  *skeep.Pool     // for decoding and relayout; required when the resolution asks for either
 	Trace *trace.Recorder // may be nil
+	// Direct reads what is copied past the page cache; where the file system cannot, Note tells, and the
+	// bytes are read as usual.
+	Direct bool
+	Note   func(text string)
 	// Mapped is called with each part's mapping before tensors alias it: the place for advice and locking.
 	// An error ends the load.
 	Mapped func(*skeep.Storage) error
@@ -82,16 +86,18 @@ func (w *Weights) Mappings() []*skeep.Storage { return w.maps }
 type loader struct {
 	Source
 	Options
-	into  *skeep.ModelScope
-	parts map[int]*skeep.Storage // by part: the mapping, or the borrowed memory
-	out   *Weights
+	into   *skeep.ModelScope
+	parts  map[int]*skeep.Storage // by part: the mapping, or the borrowed memory
+	out    *Weights
+	direct *directFile // of the part read last, in a direct load
 }
 
 // Load brings every tensor of the resolution into its form and place. All storages belong to the scope,
 // also those of a load that failed: close it then. A cancelled ctx ends the load between two tensors.
 // Errors name the tensor.
-func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (*Weights, error) {
-	l := &loader{s, o, into, map[int]*skeep.Storage{}, &Weights{views: map[string]skeep.View{}}}
+func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
+	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
+	defer func() { err = errors.Join(err, l.closeDirect()) }()
 	for i, t := range s.File.Tensors() {
 		if err := context.Cause(ctx); err != nil {
 			return nil, fmt.Errorf("load: %w", err)
@@ -226,8 +232,47 @@ func (l *loader) read(t arch.TensorInfo, spec tensor.AllocationSpec, into *skeep
 	if err != nil {
 		return skeep.View{}, err
 	}
-	if _, err := io.Copy(io.NewOffsetWriter(s, 0), io.NewSectionReader(payload, 0, payload.Size())); err != nil {
+	from, err := l.reader(t, payload)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	if _, err := io.CopyBuffer(io.NewOffsetWriter(s, 0), from, make([]byte, directBuffer)); err != nil {
 		return skeep.View{}, err
 	}
 	return s.View(t.Name, 0, tensor.FormatOf(t.Encoding), t.Shape)
+}
+
+// reader is the bytes of a tensor: its payload, or the same bytes of the file past the page cache.
+func (l *loader) reader(t arch.TensorInfo, payload *gguf.Payload) (io.Reader, error) {
+	if l.Direct && l.Platform().CanMap {
+		at, err := l.File.Extent(t.Name)
+		if err != nil {
+			return nil, err
+		}
+		path := l.File.Parts()[at.Part].Path
+		if l.direct == nil || l.direct.f.Name() != path {
+			if err := l.closeDirect(); err != nil {
+				return nil, err
+			}
+			if l.direct, err = openDirect(path); err != nil {
+				l.Direct = false
+				if l.Note != nil {
+					l.Note(err.Error())
+				}
+			}
+		}
+		if l.Direct {
+			return io.NewSectionReader(l.direct, at.Offset, at.Bytes), nil
+		}
+	}
+	return io.NewSectionReader(payload, 0, payload.Size()), nil
+}
+
+func (l *loader) closeDirect() error {
+	if l.direct == nil {
+		return nil
+	}
+	err := l.direct.f.Close()
+	l.direct = nil
+	return err
 }

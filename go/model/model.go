@@ -50,12 +50,13 @@ type LoadMode string
 const (
 	LoadMap     LoadMode = "mmap"    // file pages, read when they are first touched (the default)
 	LoadRead    LoadMode = "read"    // copied into memory of this process
+	LoadDirect  LoadMode = "direct"  // the same, past the page cache; where that is not possible, through it
 	LoadPrewarm LoadMode = "prewarm" // file pages, asked for at once
 	LoadLocked  LoadMode = "locked"  // file pages that stay in memory; where that is not allowed, prewarmed
 )
 
 // LoadModes lists the modes.
-var LoadModes = []LoadMode{LoadMap, LoadRead, LoadPrewarm, LoadLocked}
+var LoadModes = []LoadMode{LoadMap, LoadRead, LoadDirect, LoadPrewarm, LoadLocked}
 
 // Model is an open model: its weights in the forms and places that were decided, and its tokenizer. It is
 // safe for concurrent use; sessions of one model share weights and threads.
@@ -143,7 +144,8 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if m.pool, err = skeep.NewPool(d.threads); err != nil {
 		return m, err
 	}
-	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load)}); err != nil {
+	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
+		Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load), Direct: o.Load == LoadDirect, Note: m.note}); err != nil {
 		return m, err
 	}
 	if m.net, err = newNetwork(d.arch, m.weights); err != nil {
@@ -162,7 +164,7 @@ func (m *Model) mapped(mode LoadMode) func(*skeep.Storage) error {
 			if err == nil {
 				return nil
 			}
-			m.notes = append(m.notes, fmt.Sprintf("not locked, prewarmed instead: %v", err))
+			m.note(fmt.Sprintf("not locked, prewarmed instead: %v", err))
 			fallthrough
 		case LoadPrewarm:
 			return s.Advise(0, s.Size(), skeep.WillNeed)
@@ -170,6 +172,8 @@ func (m *Model) mapped(mode LoadMode) func(*skeep.Storage) error {
 		return nil
 	}
 }
+
+func (m *Model) note(text string) { m.notes = append(m.notes, text) }
 
 // decision is everything that is settled before a byte of payload is read.
 type decision struct {
@@ -218,7 +222,7 @@ func decide(s load.Source, o Options) (d decision, err error) {
 	}
 	switch o.Load {
 	case LoadMap, LoadPrewarm, LoadLocked:
-	case LoadRead:
+	case LoadRead, LoadDirect:
 		profile.Map = false
 	default:
 		return d, fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
