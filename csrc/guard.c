@@ -66,8 +66,10 @@ skeep_status skeep_fault_guard_install(void) {
 uint64_t skeep_guarded(void (*f)(void *), void *arg) {
   sigjmp_buf here;
   sigjmp_buf *const outer = target;
+  const uint64_t control = skeep_float_control();
   if (sigsetjmp(here, 0)) { /* no mask to save: none was changed */
     target = outer;
+    skeep_float_restore(control); /* f may have left in the middle of a product */
     return fault_address ? fault_address : 1;
   }
   target = &here;

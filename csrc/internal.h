@@ -196,6 +196,35 @@ static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t de
   return (skeep_status){code, operand, detail};
 }
 
+/* ---- subnormal numbers --------------------------------------------------------------------------
+ * The calling thread's floating-point control: skeep_float_flush makes subnormal operands and results count as zero
+ * and returns what skeep_float_restore puts back. */
+static inline uint64_t skeep_float_control(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_stmxcsr();
+#else
+  uint64_t fpcr;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+  return fpcr;
+#endif
+}
+static inline void skeep_float_restore(uint64_t control) {
+#if defined(__x86_64__)
+  __builtin_ia32_ldmxcsr((unsigned)control);
+#else
+  __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
+#endif
+}
+static inline uint64_t skeep_float_flush(void) {
+  const uint64_t control = skeep_float_control();
+#if defined(__x86_64__)
+  skeep_float_restore(control | 0x8040u); /* FTZ, DAZ */
+#else
+  skeep_float_restore(control | 1u << 24); /* FZ */
+#endif
+  return control;
+}
+
 /* ---- views inside ------------------------------------------------------------------------------- */
 static inline char *skeep_data(const skeep_view *v) { return (char *)(uintptr_t)v->data; }
 /* Address of the cell (block, or element when dense) that holds logical index; in bounds by precondition. */

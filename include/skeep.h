@@ -391,7 +391,8 @@ SKEEP_API skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const s
 SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                            const skeep_view *y);
 /* y[T, out] = x[T, in] * transpose(w[out, in]). x in A8 takes the integer row of the table, x in F32 the
- * exact one. Sums of one output element are taken in a fixed order: no result depends on threads. */
+ * exact one. Sums of one output element are taken in a fixed order: no result depends on threads. Subnormal floats
+ * (below 2^-126), given or arising, count as zero; no thread's floating-point control is changed by that. */
 SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                                       const skeep_view *y);
 /* 1 to 3 products that share one input, in one parallel region: y[i] = x * transpose(w[i]) + bias[i] for

@@ -35,8 +35,13 @@ static inline void search_load(const skeep_f32_any *x, int n, struct search_bloc
   for (int j = 0; j < n; j += 8) v8_store(b->x + j, v8_mul(v8_load(x + j), inverse));
 }
 
-/* The half nearest to d * unit, and in *d what it stands for. One too small to show becomes the smallest. */
+/* The half nearest to d * unit, and in *d what it stands for. One too small to show becomes the smallest; one so small
+ * that no product with codes and scales comes near the smallest half becomes 0, whose inverse makes no infinities. */
 static inline uint16_t search_half(float *d, float unit) {
+  if (fabsf(*d) * unit < 0x1p-40f) {
+    *d = 0;
+    return 0;
+  }
   uint16_t h = skeep_f32_to_f16(*d * unit);
   if ((h & 0x7fffu) == 0 && *d != 0) h |= 1;
   *d = skeep_f16_to_f32(h) / unit;

@@ -94,7 +94,7 @@ type loader struct {
 
 // Load brings every tensor of the resolution into its form and place. All storages belong to the scope,
 // also those of a load that failed: close it then. A cancelled ctx ends the load between two tensors.
-// Errors name the tensor.
+// Errors name the tensor; a value that is too large for the decided form is an *OverflowError.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
 	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
 	defer func() { err = errors.Join(err, l.closeDirect()) }()
@@ -140,7 +140,9 @@ func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, err
 	to := l.into.Placing(d.Spec)
 	var v skeep.View
 	if d.Form.Action == resolver.Dequantize {
-		v, err = c.Materialize(t.Name, from.view, tensor.FormatOf(d.Form.Encoding), to)
+		if v, err = c.Materialize(t.Name, from.view, tensor.FormatOf(d.Form.Encoding), to); err == nil {
+			err = overflow(from.view, v)
+		}
 	} else {
 		v, err = c.Prepack(t.Name, from.view, d.Form.Order, to)
 	}

@@ -258,7 +258,11 @@ func formed(w Weight, override string, q Request) (WeightForm, error) {
 	}
 	to := formNames[override]
 	if override != "keep" && to != w.Encoding {
-		return dequantize(w, to, "override")
+		reason := "override"
+		if to == tensor.EncF16 {
+			reason += ", refused at load when a value exceeds 65504"
+		}
+		return dequantize(w, to, reason)
 	}
 	if w.Use&Multiplied != 0 {
 		if _, found := best(q.Kernels, "matmul_t", w.Encoding); !found {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/resolver"
+	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/spf13/cobra"
 )
 
@@ -33,6 +35,15 @@ type tensorRow struct {
 	Alias  string  `json:"alias_of,omitempty"`
 }
 
+// findingRow is something that --check found. Row, block and count are absent for data that cannot be read.
+type findingRow struct {
+	Tensor string `json:"tensor"`
+	What   string `json:"what"`
+	Row    *int64 `json:"row,omitempty"`
+	Block  *int64 `json:"block,omitempty"`
+	Count  int64  `json:"count,omitempty"`
+}
+
 type inspection struct {
 	Version   int                  `json:"version"`
 	ByteOrder string               `json:"byte_order"`
@@ -40,22 +51,26 @@ type inspection struct {
 	Parts     int                  `json:"parts"`
 	Metadata  map[string]metadatum `json:"metadata"`
 	Tensors   []tensorRow          `json:"tensors"`
+	Tokenizer string               `json:"tokenizer,omitempty"` // the effective one, or why there is none
+	Findings  *[]findingRow        `json:"findings,omitempty"`  // with --check
 }
 
 func inspectCommand() *cobra.Command {
-	var metadataOnly bool
+	var metadataOnly, check bool
 	var glob string
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Header, metadata and tensors of a GGUF file",
 		Long: `inspect reads the header of a GGUF file (or of a split set, named by any of its parts) and nothing else.
-Shapes are logical, rows first; offsets count from the start of the tensor data.`,
-		Example: "  skeep inspect model.gguf\n  skeep inspect model.gguf --tensors 'blk.0.*' -o json",
+Shapes are logical, rows first; offsets count from the start of the tensor data. --check reads the payload as well:
+scales and elements that are NaN or infinite, blocks of zero bytes, missing data; exit status 1 when there are any.`,
+		Example: "  skeep inspect model.gguf\n  skeep inspect model.gguf --tensors 'blk.0.*' -o json\n  skeep inspect model.gguf --check",
 		Args:    cobra.ExactArgs(1),
 	}
 	format := outputFlag(c)
 	c.Flags().BoolVar(&metadataOnly, "metadata", false, "metadata only")
 	c.Flags().StringVar(&glob, "tensors", "", "only tensors whose name matches this glob")
+	c.Flags().BoolVar(&check, "check", false, "read the payload and say what is suspicious in it")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if _, err := path.Match(glob, ""); err != nil {
 			return fmt.Errorf("--tensors %q: %w", glob, err)
@@ -68,15 +83,61 @@ Shapes are logical, rows first; offsets count from the start of the tensor data.
 		if err := f.Truncated(); err != nil {
 			fmt.Fprintln(c.ErrOrStderr(), "note:", err)
 		}
-		return writeInspection(c.OutOrStdout(), *format, f, glob, metadataOnly)
+		var findings *[]findingRow
+		if check {
+			if findings, err = payloadFindings(c.Context(), f, glob); err != nil {
+				return err
+			}
+		}
+		if err := writeInspection(c.OutOrStdout(), *format, f, glob, metadataOnly, findings); err != nil || !check || len(*findings) == 0 {
+			return err
+		}
+		return verdict{fmt.Errorf("inspect: %d finding(s) in the payload, the first: tensor %q: %s", len(*findings), (*findings)[0].Tensor, (*findings)[0].What)}
 	}
 	return c
 }
 
-func writeInspection(w io.Writer, format string, f *gguf.File, glob string, metadataOnly bool) error {
+// payloadFindings reads the tensors that match. Data that are not there are a finding; the error is ctx's.
+func payloadFindings(ctx context.Context, f *gguf.File, glob string) (*[]findingRow, error) {
+	rows := []findingRow{}
+	for _, t := range f.Tensors() {
+		if ok, _ := path.Match(glob, t.Name); glob != "" && !ok {
+			continue
+		}
+		found, err := f.Check(ctx, t.Name)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			rows = append(rows, findingRow{Tensor: t.Name, What: err.Error()})
+		}
+		for _, x := range found {
+			rows = append(rows, findingRow{Tensor: x.Tensor, What: x.String(), Row: &x.Row, Block: &x.Block, Count: x.Count})
+		}
+	}
+	return &rows, nil
+}
+
+// effectiveTokenizer says how text would be split, or why it cannot be; "" without a vocabulary.
+func effectiveTokenizer(f *gguf.File) string {
+	if _, ok := f.Value("tokenizer.ggml.model"); !ok {
+		return ""
+	}
+	t, err := tokenizer.New(f)
+	switch {
+	case err != nil:
+		return strings.TrimPrefix(err.Error(), "tokenizer: ")
+	case t.Pre() != "":
+		return t.Model() + ", pre " + t.Pre()
+	}
+	return t.Model()
+}
+
+func writeInspection(w io.Writer, format string, f *gguf.File, glob string, metadataOnly bool, findings *[]findingRow) error {
 	parts := f.Parts()
 	r := inspection{Version: f.Version(), ByteOrder: "little", Alignment: parts[0].Alignment, Parts: len(parts),
-		Metadata: map[string]metadatum{}, Tensors: []tensorRow{}}
+		Metadata: map[string]metadatum{}, Tensors: []tensorRow{},
+		Tokenizer: effectiveTokenizer(f), Findings: findings}
 	if f.ByteOrder().String() == "BigEndian" {
 		r.ByteOrder = "big"
 	}
@@ -111,7 +172,17 @@ func writeInspection(w io.Writer, format string, f *gguf.File, glob string, meta
 		return write(w, format, list, r)
 	}
 	if format == "table" {
-		fmt.Fprintf(w, "GGUF version %d, %s-endian, alignment %d, %d file(s), %d tensors\n\n", r.Version, r.ByteOrder, r.Alignment, r.Parts, len(f.Tensors()))
+		fmt.Fprintf(w, "GGUF version %d, %s-endian, alignment %d, %d file(s), %d tensors\n", r.Version, r.ByteOrder, r.Alignment, r.Parts, len(f.Tensors()))
+		if r.Tokenizer != "" {
+			fmt.Fprintln(w, "tokenizer:", r.Tokenizer)
+		}
+		if findings != nil {
+			fmt.Fprintf(w, "payload: %d finding(s)\n", len(*findings))
+			for _, x := range *findings {
+				fmt.Fprintf(w, "  %s\n", x.What)
+			}
+		}
+		fmt.Fprintln(w)
 	}
 	if len(meta.rows) > 0 {
 		if err := write(w, format, meta, nil); err != nil || metadataOnly {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,12 +24,28 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar: what people type, what they get. tiny.gguf is the embedded
-// model as a file.
+// model as a file; cut.gguf lacks its last byte, nan.gguf has a NaN among the weights of its last norm.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.gguf"), embedded.Model(), 0o644)
+			model := embedded.Model()
+			spoilt := bytes.Clone(model)
+			f, err := gguf.Read(bytes.NewReader(model), int64(len(model)))
+			if err != nil {
+				return err
+			}
+			at, err := f.Extent("output_norm.weight")
+			if err != nil {
+				return err
+			}
+			copy(spoilt[at.Offset+8:], []byte{0xff, 0xff, 0xff, 0xff}) // NaN in every dense type
+			for name, b := range map[string][]byte{"tiny.gguf": model, "cut.gguf": model[:len(model)-1], "nan.gguf": spoilt} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), b, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// jsonkeys FILE KEY…: the object in FILE has these keys; a.b is a key within a.
