@@ -38,7 +38,7 @@ gotest() { go test -v "$@" >"$log/test" 2>&1; local rc=$?; grep -E '^(FAIL|---|p
 quiet() { local out; out=$("$@" 2>&1); [ -z "$out" ] || { echo "$out"; return 1; }; }
 warnings() { # COMPILER…: every unit of the core without a warning
   local f
-  for f in csrc/*.c; do "$@" -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only "$f" || return 1; done
+  for f in csrc/*.c; do "$@" -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -Icsrc -fsyntax-only "$f" || return 1; done
 }
 header() { # LANGUAGE COMPILER
   printf '#include "skeep.h"\nint main(void){return skeep_abi_version()==0;}\n' | "$2" -x "$1" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -

@@ -55,13 +55,15 @@ func TestScripts(t *testing.T) {
 				for _, path := range args[1:] {
 					at := any(object)
 					for key := range strings.SplitSeq(path, ".") {
-						inner, ok := at.(map[string]any)
 						if list, isList := at.([]any); isList && len(list) > 0 {
-							inner, ok = list[0].(map[string]any)
+							at = list[0]
 						}
-						if at, ok = inner[key]; !ok {
+						object, _ := at.(map[string]any)
+						inner, found := object[key]
+						if !found {
 							ts.Fatalf("%s has no key %s", args[0], path)
 						}
+						at = inner
 					}
 				}
 			},

@@ -64,7 +64,7 @@ func threads(root fs.FS, affinity []int) (int, string) {
 		return 1, "no processor topology found: 1 thread"
 	}
 	// Performance cores: Intel names them in a list, ARM gives each processor a capacity.
-	performance := func(int) bool { return true }
+	var performance func(cpu int) bool
 	hybrid := false
 	if named := list(text(root, "sys/devices/cpu_core/cpus")); len(named) > 0 {
 		hybrid = true
