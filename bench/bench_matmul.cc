@@ -111,6 +111,10 @@ struct Case {
 const Case kCases[] = {
     {"Q4_0", SKEEP_ENC_Q4_0, SKEEP_ENC_A8},
     {"Q8_0", SKEEP_ENC_Q8_0, SKEEP_ENC_A8},
+    {"Q5_0", SKEEP_ENC_Q5_0, SKEEP_ENC_A8},
+    {"Q4_K", SKEEP_ENC_Q4_K, SKEEP_ENC_A8},
+    {"Q5_K", SKEEP_ENC_Q5_K, SKEEP_ENC_A8},
+    {"Q6_K", SKEEP_ENC_Q6_K, SKEEP_ENC_A8},
     {"F16", SKEEP_F16, SKEEP_F32},
     {"BF16", SKEEP_BF16, SKEEP_F32},
     {"F32", SKEEP_F32, SKEEP_F32},

@@ -24,19 +24,23 @@
 #include "q1_0/group.h"
 #include "q2_0/group.h"
 
-/* Unsigned codes of at most six bits: products for x86 read panels of rows through panel.h of the form. */
+/* Codes that are bytes: products for x86 read panels of rows through panel.h of the form. */
 #define EACH_PANELED(X) \
   X(q4_1, portable) \
   X(q5_0, avx2) \
   X(q5_1, portable) \
   X(q4_k, avx2) \
   X(q5_k, portable) \
-  X(q6_k, avx2)
+  X(q6_k, avx2) \
+  X(q2_k, portable) \
+  X(q3_k, portable) \
+  X(iq4_nl, portable) \
+  X(iq4_xs, portable) \
+  X(tq2_0, portable) \
+  X(mxfp4, portable)
 
 /* Other encodings, whose codes are put in words of 16 bits. */
 #define EACH_WORDED(X) \
-  X(q2_k, portable) \
-  X(q3_k, portable) \
   X(iq2_xxs, portable) \
   X(iq2_xs, portable) \
   X(iq2_s, portable) \
@@ -44,11 +48,7 @@
   X(iq3_s, portable) \
   X(iq1_s, portable) \
   X(iq1_m, portable) \
-  X(iq4_nl, portable) \
-  X(iq4_xs, portable) \
   X(tq1_0, portable) \
-  X(tq2_0, portable) \
-  X(mxfp4, portable) \
   X(nvfp4, portable) \
   X(q1_0, portable) \
   X(q2_0, portable)

@@ -12,6 +12,11 @@ SKEEP_INLINE __m256 panel_fma(__m256 a, __m256 b, __m256 sum) { return _mm256_fm
 SKEEP_INLINE __m256i panel_pairs(__m256i a, __m256i b) { return _mm256_madd_epi16(a, b); }
 SKEEP_INLINE __m256i panel_shuffle(__m256i v, __m256i index) { return _mm256_shuffle_epi8(v, index); }
 
+/* Sixteen bytes for panel_shuffle. */
+SKEEP_INLINE __m256i panel_table(const int8_t *p) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+}
+
 /* The low halves of the dwords. */
 SKEEP_INLINE __m256 panel_half(__m256i v) {
   const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
@@ -19,16 +24,21 @@ SKEEP_INLINE __m256 panel_half(__m256i v) {
   return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
 }
 
-/* Products are added in 16 bits, so many dwords of codes that nothing saturates: 15 * 127 * 16, 31 * 127 * 8 and
- * 63 * 127 * 4 are below 32768. */
-SKEEP_INLINE int panel_run(int bits) { return bits <= 4 ? 8 : bits == 5 ? 4 : 2; }
+/* Codes of more than six bits are multiplied as two planes of nibbles. Products are added in 16 bits, for so many
+ * dwords of codes that nothing saturates: 15 * 127 * 16, 31 * 127 * 8 and 63 * 127 * 4 are below 32768. */
+SKEEP_INLINE int panel_planes(int bits) { return bits <= 6 ? 1 : 2; }
+SKEEP_INLINE __m256i panel_plane(__m256i codes, int bits, int plane) {
+  if (bits <= 6) return codes;
+  return _mm256_and_si256(plane ? _mm256_srli_epi16(codes, 4) : codes, _mm256_set1_epi8(15));
+}
+SKEEP_INLINE int panel_run(int bits) { return bits <= 4 || bits > 6 ? 8 : bits == 5 ? 4 : 2; }
 SKEEP_INLINE __m256i panel_multiply(__m256i sum, __m256i codes, __m256i a) {
   sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, a));
   PIN(sum);
   return sum;
 }
-SKEEP_INLINE __m256i panel_close(__m256i sum, __m256i run) {
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(run, _mm256_set1_epi16(1)));
+SKEEP_INLINE __m256i panel_close(__m256i sum, __m256i part, int plane) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(part, _mm256_set1_epi16(plane ? 16 : 1)));
 }
 
 SKEEP_INLINE void panel_prefetch(const struct skeep_matmul_tile *tile, const char *const *row, size_t row_bytes,

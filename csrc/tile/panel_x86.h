@@ -1,4 +1,4 @@
-/* The integer product for x86 of encodings whose codes are unsigned and have at most six bits, with scales, and
+/* The integer product for x86 of encodings whose codes are, less a zero point, unsigned bytes, with scales, and
  * perhaps minimums, of 16 or 32 elements: panel.h of the form reads a panel of rows side by side, a group of 32
  * elements at a time, written once over the vectors of either instruction set. A 32-bit lane belongs to one row, so
  * that scales too are read and multiplied for all rows at once and no sum ever crosses lanes.
@@ -7,8 +7,8 @@
  * exact integer sums and the same floating steps in the same order, and give the same bits.
  *
  * The including file defines PANELS_AT_ONCE (panels that share the loads of activations), the vectors panel_int and
- * panel_float and over them panel_fma, panel_pairs (sums of two 16-bit products), panel_shuffle, panel_half, panel_run,
- * panel_multiply, panel_close and panel_prefetch. */
+ * panel_float and over them panel_fma, panel_pairs (sums of two 16-bit products), panel_shuffle, panel_table,
+ * panel_half, panel_planes, panel_plane, panel_run, panel_multiply, panel_close and panel_prefetch. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
 
@@ -62,22 +62,25 @@ SKEEP_INLINE void panel_load(const char *const *row, size_t at, panel_int *out) 
 SKEEP_INLINE void panel_dot(const struct panel_group *const *w, const char *a, int64_t a_stride, const int half,
                             const int panels, const int tokens, const struct panel_form form,
                             panel_int s[PANELS_AT_ONCE][4]) {
-  const int first = 4 * half, count = 8 / form.halves;
-  const int run = panel_run(form.bits) < count ? panel_run(form.bits) : count;
+  const int first = 4 * half, end = first + 8 / form.halves, run = panel_run(form.bits);
   for (int p = 0; p < panels; p++)
     for (int t = 0; t < tokens; t++) s[p][t] = panel_all(0);
-  for (int i = first; i < first + count; i += run) {
-    panel_int part[PANELS_AT_ONCE][4];
-    for (int p = 0; p < panels; p++)
-      for (int t = 0; t < tokens; t++) part[p][t] = panel_all(0);
-    for (int j = i; j < i + run; j++)
-      for (int t = 0; t < tokens; t++) {
-        const panel_int codes = broadcast4(a + t * a_stride + 4 * j);
-        for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], w[p]->code[j], codes);
+  for (int plane = 0; plane < panel_planes(form.bits); plane++)
+    for (int i = first; i < end; i += run) {
+      panel_int part[PANELS_AT_ONCE][4];
+      for (int p = 0; p < panels; p++)
+        for (int t = 0; t < tokens; t++) part[p][t] = panel_all(0);
+      for (int j = i; j < i + run && j < end; j++) {
+        panel_int codes[PANELS_AT_ONCE];
+        for (int p = 0; p < panels; p++) codes[p] = panel_plane(w[p]->code[j], form.bits, plane);
+        for (int t = 0; t < tokens; t++) {
+          const panel_int four = broadcast4(a + t * a_stride + 4 * j);
+          for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], codes[p], four);
+        }
       }
-    for (int p = 0; p < panels; p++)
-      for (int t = 0; t < tokens; t++) s[p][t] = panel_close(s[p][t], part[p][t]);
-  }
+      for (int p = 0; p < panels; p++)
+        for (int t = 0; t < tokens; t++) s[p][t] = panel_close(s[p][t], part[p][t], plane);
+    }
 }
 
 /* Adds a half of a group, or all of it, to the sum of a section: s the codes' sums, a the block of activations, k
@@ -152,9 +155,32 @@ SKEEP_INLINE void panel_section(const struct panel_group *cells, const struct se
   }
   for (int p = 0; p < panels; p++)
     for (int t = 0; t < tokens; t++)
-      if (q->rows > (size_t)p * PANEL)
-        panel_end(q->y + t * q->y_stride + p * PANEL, skeep_min(PANEL, q->rows - (size_t)p * PANEL), sum[p][t], q->first);
+      panel_end(q->y + t * q->y_stride + p * PANEL, skeep_min(PANEL, q->rows - (size_t)p * PANEL), sum[p][t],
+                q->first);
 }
+
+/* CALL with constants: step panels, 1 or PANELS_AT_ONCE, and one to four tokens. */
+#if PANELS_AT_ONCE > 1
+#define PANEL_CASES(step, tokens, CALL)                                    \
+  switch ((step) == 1 ? (tokens) : 4 + (tokens)) {                         \
+    case 1: CALL(1, 1); break;                                             \
+    case 2: CALL(1, 2); break;                                             \
+    case 3: CALL(1, 3); break;                                             \
+    case 4: CALL(1, 4); break;                                             \
+    case 5: CALL(PANELS_AT_ONCE, 1); break;                                \
+    case 6: CALL(PANELS_AT_ONCE, 2); break;                                \
+    case 7: CALL(PANELS_AT_ONCE, 3); break;                                \
+    default: CALL(PANELS_AT_ONCE, 4); break;                               \
+  }
+#else
+#define PANEL_CASES(step, tokens, CALL)                                    \
+  switch (tokens) {                                                        \
+    case 1: CALL(1, 1); break;                                             \
+    case 2: CALL(1, 2); break;                                             \
+    case 3: CALL(1, 3); break;                                             \
+    default: CALL(1, 4); break;                                            \
+  }
+#endif
 
 SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
                              const struct panel_form form) {
@@ -163,6 +189,7 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
   struct panel_group *cells = tile->scratch;
   for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
     const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
+    const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
       const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
       for (size_t p = 0; p < panels; p++) {
@@ -181,7 +208,6 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
       size_t parts = (tile->tokens + 3) / 4;
       for (size_t t = 0, tokens; t < tile->tokens; t += tokens, parts--) {
         tokens = (tile->tokens - t + parts - 1) / parts; /* nine tokens are three times three */
-        const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
         for (size_t p = 0; p < panels; p += step) {
           const struct section s = {NULL,
                                     tile->x + (int64_t)t * tile->x_stride + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8,
@@ -192,18 +218,9 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
                                     groups,
                                     k == 0};
           const struct panel_group *cell = cells + p * (SKEEP_SECTION / 32);
-          switch (step == 1 ? tokens : 4 + tokens) {
-            case 1: panel_section(cell, &s, 1, 1, form); break;
-            case 2: panel_section(cell, &s, 1, 2, form); break;
-            case 3: panel_section(cell, &s, 1, 3, form); break;
-            case 4: panel_section(cell, &s, 1, 4, form); break;
-#if PANELS_AT_ONCE > 1
-            case 5: panel_section(cell, &s, PANELS_AT_ONCE, 1, form); break;
-            case 6: panel_section(cell, &s, PANELS_AT_ONCE, 2, form); break;
-            case 7: panel_section(cell, &s, PANELS_AT_ONCE, 3, form); break;
-            default: panel_section(cell, &s, PANELS_AT_ONCE, 4, form); break;
-#endif
-          }
+#define CALL(panels, tokens) panel_section(cell, &s, panels, tokens, form)
+          PANEL_CASES(step, tokens, CALL)
+#undef CALL
         }
       }
     }

@@ -1,0 +1,25 @@
+/* d * scale * (code - 4), each 16, the third bit from hmask. See decode_portable.h. */
+
+static const struct panel_form q3_k_panel = {.bits = 3, .zero = 4, .halves = 2, PANEL_BLOCK(q3_k)};
+
+SKEEP_INLINE void q3_k_open(const char *const *row, size_t at, struct panel_block *b) {
+  panel_int end[4]; /* two bytes of codes, twelve of scales, d */
+  rows_by_dword(row, at + sizeof(skeep_block_q3_k) - 16, end);
+  for (int i = 0; i < 3; i++) b->head[i] = panel_right(end[i], 16) | panel_left(end[i + 1], 16);
+  b->d = panel_half(panel_right(end[3], 16));
+  panel_load(row, at + offsetof(skeep_block_q3_k, hmask), b->raw + 8);
+}
+
+SKEEP_INLINE void q3_k_read(const char *const *row, size_t at, struct panel_block *b, int g, struct panel_group *out) {
+  if (g % 4 == 0) panel_load(row, at + offsetof(skeep_block_q3_k, qs) + (size_t)g / 4 * 32, b->raw);
+  for (int i = 0; i < 8; i++) {
+    const panel_int high = b->raw[8 + i], bit = g < 2 ? panel_left(high, 2 - g) : panel_right(high, g - 2);
+    out->code[i] = (panel_right(b->raw[i], g % 4 * 2) & panel_bytes(3)) | (bit & panel_bytes(4));
+  }
+  for (int h = 0; h < 2; h++) { /* as skeep_q3_k_scale */
+    const int i = 2 * g + h;
+    const panel_int low = panel_right(b->head[i / 4 % 2], i % 4 * 8 + i / 8 * 4) & panel_all(15);
+    const panel_int high = panel_right(b->head[2], i % 4 * 8 + i / 4 * 2) & panel_all(3);
+    out->scale[h] = b->d * panel_value((panel_int)((panel_i32)(low | panel_left(high, 4)) - 32));
+  }
+}
