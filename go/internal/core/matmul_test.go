@@ -267,7 +267,7 @@ func TestMatMulBodies(t *testing.T) {
 
 // The same element from one token and from two to fifty, for every inner extent: the matrix path has no tail of
 // its own.
-func TestMatMulTailsAgree(t *testing.T) {
+func TestB15_matMulTailsAgree(t *testing.T) {
 	eachKernel(t, func(t *testing.T, e tensor.EncodingInfo, k kernelRow) {
 		if k.ISA == "portable" {
 			return // one path
