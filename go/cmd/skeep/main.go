@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	_ "github.com/ianlancetaylor/cgosymbolizer" // C frames in crashes and profiles
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
 )

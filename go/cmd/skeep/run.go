@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +40,7 @@ type runTimes struct {
 }
 
 func runCommand() *cobra.Command {
-	var prompt, ids, traceFile, format string
+	var prompt, ids, traceFile, cpuProfile, format string
 	var n int
 	var p sample.Params
 	c := &cobra.Command{
@@ -60,6 +62,7 @@ input when it is no terminal and not empty (without a final newline), else the m
 	f.Float64Var(&p.MinP, "min-p", 0, "then from those of at least p times the largest probability")
 	f.Uint64Var(&p.Seed, "seed", 0, "seed of the sampling")
 	f.StringVar(&traceFile, "trace", "", "write every op as a trace for ui.perfetto.dev to this file")
+	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile with C functions for go tool pprof to this file")
 	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
 	c.MarkFlagsMutuallyExclusive("prompt", "ids")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
@@ -79,6 +82,19 @@ input when it is no terminal and not empty (without a final newline), else the m
 		if traceFile != "" {
 			o.Trace = trace.NewRecorder(1 << 18)
 			defer func() { err = errors.Join(err, writeFile(traceFile, o.Trace.WritePerfetto)) }()
+		}
+		if cpuProfile != "" {
+			var profile bytes.Buffer
+			if err := pprof.StartCPUProfile(&profile); err != nil {
+				return err
+			}
+			defer func() {
+				pprof.StopCPUProfile()
+				err = errors.Join(err, writeFile(cpuProfile, func(w io.Writer) error {
+					_, err := profile.WriteTo(w)
+					return err
+				}))
+			}()
 		}
 		notes := c.ErrOrStderr()
 		o.Explain = func(r *resolver.Resolution) error {
