@@ -144,6 +144,11 @@ func Resolve(q Request) (*Resolution, error) {
 		d.Reason = d.Spec.Reason
 		r.add(d)
 	}
+	for _, o := range q.Overrides {
+		if !slices.ContainsFunc(r.Decisions, func(d Decision) bool { ok, _ := path.Match(o.Pattern, d.Name); return ok }) {
+			return nil, fmt.Errorf("%w: pattern %q matches no tensor", ErrOverride, o.Pattern)
+		}
+	}
 	if total := r.Total(); q.Profile.Strict && q.Profile.Budget > 0 && total > q.Profile.Budget {
 		largest := slices.MaxFunc(r.Decisions, func(a, b Decision) int { return cmp.Compare(a.Form.Bytes, b.Form.Bytes) })
 		return nil, &BudgetError{Profile: q.Profile.Name, Total: total, Budget: q.Profile.Budget, Largest: largest.Name}

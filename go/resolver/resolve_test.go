@@ -158,6 +158,7 @@ func TestImpossibleOverrides(t *testing.T) {
 		{Pattern: "blk.0.attn_v.weight", Form: "keep"},                 // no kernel
 		{Pattern: "blk.0.attn_v.weight", Place: "mapped", Form: "f32"}, // not the file's bytes
 		{Pattern: "kv", Place: "mapped"},
+		{Pattern: "nomatch*", Form: "f32"}, // a typo
 	} {
 		q := request(t, "desktop", small)
 		q.Overrides = []Override{o}

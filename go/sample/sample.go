@@ -51,7 +51,11 @@ func New(p Params) (*Sampler, error) {
 		{"min-p", p.MinP, 1},
 	} {
 		if !(c.value >= 0 && c.value <= c.max) {
-			return nil, fmt.Errorf("%w: %s is %v, want 0 to %v", ErrParams, c.name, c.value, c.max)
+			want := "at least 0"
+			if c.max == 1 {
+				want = "0 to 1"
+			}
+			return nil, fmt.Errorf("%w: %s is %v, want %s", ErrParams, c.name, c.value, want)
 		}
 	}
 	return &Sampler{p: p, rng: rand.New(rand.NewPCG(p.Seed, 0))}, nil

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/skeep-project/skeep/go/resolver"
@@ -47,6 +49,9 @@ func refusal(err error) error {
 	return err
 }
 
+// isas are the words that SKEEP_ISA knows.
+var isas = []string{"portable", "avx2", "avx512", "neon"}
+
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "skeep",
@@ -56,6 +61,12 @@ prints each choice with its reason before a byte of payload is read, and compute
 		Example: `  skeep run                                  the embedded model adds two numbers
   skeep run model.gguf -p "Once upon a time"  generate with a model of yours
   skeep explain model.gguf                   where every tensor will live, and why`,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if isa := os.Getenv("SKEEP_ISA"); isa != "" && !slices.Contains(isas, isa) {
+				return fmt.Errorf("SKEEP_ISA=%s, want %s", isa, strings.Join(isas, ", "))
+			}
+			return nil
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
