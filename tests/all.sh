@@ -54,13 +54,9 @@ have g++ "g++ is missing" "public header in C++" && step "public header in C++" 
 step "go test" gotest ./...
 # The cache of test results does not see what C reads from the environment, hence -count=1.
 for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env SKEEP_ISA=$isa go test -count=1 ./go/...; done
-# The race detector and the address sanitizer see Go and its borders; the C core under sanitizers is tests/c's part.
+# The race detector sees Go; the C core under sanitizers is tests/c's part (cmake -DSKEEP_SANITIZE=address|thread|undefined).
 step "go test -race" go test -race ./go/arch ./go/exec ./go/gguf ./go/load ./go/model ./go/resolver ./go/sample ./go/skeep \
   ./go/tensor ./go/tokenizer ./go/trace
-case $CC in
-  *gcc*) step "go test -asan" go test -asan ./go/exec ./go/load ./go/model ;;
-  *) skipped+=("go test -asan: needs gcc"); echo "skip  go test -asan: needs gcc" ;;
-esac
 if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
   step "arm64 under qemu" env GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short \
     -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
