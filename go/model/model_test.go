@@ -61,6 +61,9 @@ func TestEmbeddedModelAnswers(t *testing.T) {
 // TestSteadyStateAllocatesNothing fails when a decode step makes a Go object or takes slab memory beyond
 // what the first steps took.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
+	if underRace {
+		t.Skip("allocations are not counted under the race detector")
+	}
 	for _, exact := range []bool{false, true} {
 		m := tiny(t, Options{Exact: exact, Context: 256})
 		s := session(t, m)
