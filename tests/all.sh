@@ -34,7 +34,7 @@ have() {
   return 1
 }
 # Go tests print their names only in verbose mode; the summary lines are enough when all is well.
-gotest() { go test -v "$@" >"$log/test" 2>&1; local rc=$?; grep -aE '^(FAIL|---|panic|\s+---|ok|.*\.go:[0-9]+:|#|==|WARNING|\s)' "$log/test" | grep -avE -e '--- PASS' ; return $rc; }
+gotest() { go test -v "$@" >"$log/test" 2>&1; local rc=$?; grep -aE '^(FAIL|---|panic|\s+---|ok|.*\.go:[0-9]+:|#|==|WARNING|\s)' "$log/test" | grep -avE -e "--- PASS|^=== (RUN|PAUSE|CONT)" ; return $rc; }
 quiet() { local out; out=$("$@" 2>&1); [ -z "$out" ] || { echo "$out"; return 1; }; }
 warnings() { # COMPILER…: every unit of the core without a warning
   local f
