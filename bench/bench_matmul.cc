@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -81,11 +82,11 @@ uint64_t read_rows(const char *p, uint64_t bytes) {
   return all[0] + all[1] + all[2] + all[3];
 }
 
-// In pieces whose rows are as long as those of a packed matrix.
-void read_part(const char *p, uint64_t bytes, uint64_t *sum) {
-  constexpr uint64_t kPiece = 8 * 8192;
+// Pieces are handed out as threads become free: a static half would wait for the slower processor.
+void read_pieces(const char *data, uint64_t bytes, std::atomic<uint64_t> *next, uint64_t *sum) {
+  constexpr uint64_t kPiece = 1 << 20;
   uint64_t s = 0;
-  for (uint64_t at = 0; at + kPiece <= bytes; at += kPiece) s += read_rows(p + at, kPiece);
+  for (uint64_t at; (at = next->fetch_add(kPiece)) + kPiece <= bytes;) s += read_rows(data + at, kPiece);
   *sum = s;
 }
 
@@ -94,10 +95,10 @@ void read_bandwidth(benchmark::State &state) {
   Machine &m = machine();
   for (auto _ : state) {
     uint64_t sum[kMaxThreads];
-    const uint64_t part = m.bytes / threads;
+    std::atomic<uint64_t> next{0};
     std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; t++) others.emplace_back(read_part, m.data + t * part, part, &sum[t]);
-    read_part(m.data, part, &sum[0]);
+    for (uint64_t t = 1; t < threads; t++) others.emplace_back(read_pieces, m.data, m.bytes, &next, &sum[t]);
+    read_pieces(m.data, m.bytes, &next, &sum[0]);
     for (auto &t : others) t.join();
     benchmark::DoNotOptimize(sum);
   }
