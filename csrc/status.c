@@ -25,6 +25,7 @@ static const char *const sentences[] = {
     [SKEEP_ERR_OVERLAP] = "output overlaps input %A",
     [SKEEP_ERR_INDEX] = "index data out of range at position %D",
     [SKEEP_ERR_READONLY] = "output lies in read-only storage %D",
+    [SKEEP_ERR_VALUE] = "element %D is not finite, or too large for the format",
 };
 #define SENTENCES (int32_t)(sizeof sentences / sizeof sentences[0])
 

@@ -125,6 +125,7 @@ static const struct selector {
 } selectors[OPS] = {
     [SKEEP_OP_QUANTIZE_ROWS] = {2, 0, 0, 0, 0, 1},
     [SKEEP_OP_CONVERT] = {2, SKEEP_OP_DECODE, 1, 0, 0, -1},
+    [SKEEP_OP_ENCODE] = {2, 0, 1, 0, 1, -1},
     [SKEEP_OP_MATMUL_T] = {3, 0, 0, 1, 1, 0},
     [SKEEP_OP_EMBED] = {3, SKEEP_OP_DECODE, 1, 0, 0, -1},
     [SKEEP_OP_NORM] = {6, 0, 0, 1, 0, -1},

@@ -67,6 +67,7 @@ typedef struct skeep_status {
 #define SKEEP_ERR_OVERLAP 13  /* an output overlaps an input; detail: position of the input */
 #define SKEEP_ERR_INDEX 14    /* index data (token id, position, sequence) out of range; detail: its flat position */
 #define SKEEP_ERR_READONLY 15 /* an output lies in a read-only storage; detail: storage id */
+#define SKEEP_ERR_VALUE 16    /* an element that the output's format cannot hold; detail: its flat position */
 
 /* Writes the English sentence for s into text (at most size bytes, always terminated when size > 0).
  * Returns the length of the whole sentence. */
@@ -384,6 +385,12 @@ SKEEP_API skeep_status skeep_reference_matmul_t(const skeep_view *x, const skeep
  * BF16, or has x's own dense format (then bits are copied). The only copy: what Materialize runs. Rounds once, to
  * nearest even; overflow becomes infinity. */
 SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+/* y = x in y's format, which has an encode row: F32, F16, BF16 or packed. x is floating, in any format and layout,
+ * and is decoded on the way; the blocks of both run along the same axis. Dense formats round to nearest even; the
+ * plain packed ones (Q4_0 Q4_1 Q5_0 Q5_1 Q8_0) are those of their reference, and the others take the blocks of least
+ * squared error that their search finds. The bits do not depend on threads or instruction set. An element that is
+ * not finite, or whose block would not be, is ERR_VALUE on x, the first in logical order; y is unspecified then. */
+SKEEP_API skeep_status skeep_encode(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
 /* y = the same blocks as x in y's order (same encoding and shape; a bijection of bytes). */
 SKEEP_API skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
 /* y[T, n] in A8 = x[T, n] F32, each group of 32 scaled by its largest magnitude / 127, codes rounded to

@@ -76,18 +76,19 @@ static inline struct affine affine_group(const float *x, int n, int top) {
   if (lo > 0) lo = 0;
   struct affine best = {0, -lo};
   if (!(hi > lo)) return best; /* one value, not above zero */
-  float least_error = INFINITY;
-  for (int i = -steps; i <= steps + 3; i++) {
-    /* The last rounds begin with the best so far. */
-    struct affine a = i > steps ? best : (struct affine){(hi - lo) / ((float)top + (float)i * step), -lo};
+  float least_error = 0;
+  for (int i = steps; i >= -steps - 3; i--) {
+    /* Of equals, up to the rounding of sums, the smallest scale, which comes first. The last rounds begin with the
+     * best so far. */
+    struct affine a = i < -steps ? best : (struct affine){(hi - lo) / ((float)top + (float)i * step), -lo};
     struct affine_sums s;
     float error;
     affine_sums(x, n, top, a, &s);
     a = affine_fit(&s, n, sum, &error);
-    if (error < least_error) {
+    if (error < least_error - 1e-6f * fabsf(least_error) || i == steps) {
       least_error = error;
       best = a;
-    } else if (i > steps) {
+    } else if (i < -steps) {
       break;
     }
   }

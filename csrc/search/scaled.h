@@ -124,6 +124,7 @@ static inline uint16_t scaled_single(const struct search_block *b, int n, const 
   for (int i = 0; i < 2; i++) { /* as found, then fitted to the codes that the rounded one leads to */
     float rounded = d;
     const uint16_t h = search_half(&rounded, b->unit);
+    if (rounded - rounded != 0) break; /* too large for a half */
     const float error = scaled_error(b->x, n, c, rounded);
     if (error < best) {
       best = error;

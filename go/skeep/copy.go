@@ -33,8 +33,8 @@ type Copier struct {
 }
 
 // Materialize copies v, in any layout, into a gap-free row-major tensor of format f in scope into: decoded
-// or converted between dense formats, or the same blocks when f is v's format. Packing anew into another
-// format is package quant's. name names the result.
+// or converted between dense formats, or the same blocks when f is v's format. What encodes
+// into a packed format is Copier.Encode. name names the result.
 func Materialize(p *Pool, name string, v View, f tensor.Format, into Scope) (View, error) {
 	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.Materialize(name, v, f, into)
 }

@@ -29,6 +29,7 @@ var (
 	ErrIndex       = errors.New("an index is out of range")
 	ErrReadOnly    = errors.New("it is read-only")
 	ErrOverflow    = errors.New("it does not fit into the slab")
+	ErrValue       = errors.New("the format cannot hold an element")
 )
 
 // Error says which operation failed on which storage and tensor.
@@ -80,6 +81,7 @@ var sentinels = map[int32]error{
 	core.ErrOverlap:  ErrOverlap,
 	core.ErrIndex:    ErrIndex,
 	core.ErrReadOnly: ErrReadOnly,
+	core.ErrValue:    ErrValue,
 }
 
 // stackText formats program counters for people, without this package's own frames on top.

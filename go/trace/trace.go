@@ -26,10 +26,11 @@ const (
 	Load                    // a stage of a model load
 	Step                    // one whole step
 	Overflow                // an allocation that did not fit its slab
+	Requantize              // a tensor encoded into a packed format
 	kinds
 )
 
-var kindNames = [kinds]string{"op", "quantize", "materialize", "prepack", "map", "allocate", "close", "load", "step", "overflow"}
+var kindNames = [kinds]string{"op", "quantize", "materialize", "prepack", "map", "allocate", "close", "load", "step", "overflow", "requantize"}
 
 func (k Kind) String() string {
 	if k < kinds {

@@ -10,6 +10,7 @@ typedef skeep_status call(skeep_pool *pool, skeep_step *step, const skeep_view *
     return skeep_##name(pool, step, __VA_ARGS__);                                                   \
   }
 CALL(convert, v[0], v[1])
+CALL(encode, v[0], v[1])
 CALL(prepack, v[0], v[1])
 CALL(quantize_rows, v[0], v[1])
 CALL(matmul_t, v[0], v[1], v[2])
@@ -67,6 +68,7 @@ static const struct op {
   struct operand operand[MOST];
 } ops[] = {
     {"convert", convert, 2, 2, 0, {{SKEEP_ENC_Q4_0, 2, {3, 96}}, F32_2(3, 96)}},
+    {"encode", encode, 2, 2, 0, {F32_2(3, 96), {SKEEP_ENC_Q4_0, 2, {3, 96}}}},
     {"prepack", prepack, 2, 2, 0, {{SKEEP_ENC_Q8_0, 2, {3, 96}}, {SKEEP_ENC_Q8_0, 2, {3, 96}}}},
     {"quantize_rows", quantize_rows, 2, 2, 0, {F32_2(3, 96), {SKEEP_ENC_A8, 2, {3, 96}}}},
     {"matmul_t", matmul_t, 3, 4, 0, {F32_2(2, 96), {SKEEP_ENC_Q4_0, 2, {3, 96}}, F32_2(2, 3)}},

@@ -253,6 +253,150 @@ func TestEncodeSpoils(t *testing.T) {
 	}
 }
 
+// valued fills a tensor of floats with values.
+func valued(t *testing.T, x *testTensor, value func(i int) float32) *testTensor {
+	t.Helper()
+	n := len(x.bytes) / info(t, x.Format.Encoding).BlockBytes
+	in := make([]float32, n)
+	for i := range in {
+		in[i] = value(i)
+	}
+	if err := core.RunEncode(portable(t, "encode", x.Format.Encoding), in, x.bytes); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// The operation makes the blocks of the readable body, of x in any format and layout, into any order, on any
+// number of threads.
+func TestEncodeOperation(t *testing.T) {
+	pools := make([]*core.Pool, 3)
+	for i := range pools {
+		p, st := core.NewPool(i+1, 0)
+		ok(t, st)
+		t.Cleanup(p.Close)
+		pools[i] = p
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	normal := func(int) float32 { return float32(r.NormFloat64()) }
+	check := func(x *testTensor, e tensor.Encoding) {
+		t.Helper()
+		dims := x.Layout.Shape[:x.Layout.Rank]
+		ref := newReference(t, x.Format.Encoding)
+		ref.reset()
+		var values []float32
+		indices(x.Layout, func(index []int64, _ int) { values = append(values, ref.at(t, x, index)) })
+		want := newTensor(t, e, dims...)
+		if err := core.RunEncode(portable(t, "encode", e), values, want.bytes); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pools {
+			y := newTensor(t, e, dims...)
+			ok(t, core.Encode(p, nil, &x.View, &y.View))
+			if !slices.Equal(want.bytes, y.bytes) {
+				t.Fatalf("%v %v to %v: differs", x.Format, x.Layout, e)
+			}
+		}
+		for _, o := range orders[1:] {
+			if info(t, e).BlockElements == 1 || len(dims) < 2 {
+				continue
+			}
+			y := ordered(t, o, e, dims...)
+			ok(t, core.Encode(pools[1], nil, &x.View, &y.View))
+			checkBlocks(t, want, y)
+		}
+	}
+	for e := range rowsOf("encode") {
+		block := max(int64(info(t, e).BlockElements), 32)
+		for _, dims := range [][]int64{{3 * block}, {7, 3 * block}, {2, 5, 2 * block}} {
+			check(valued(t, newTensor(t, tensor.EncF32, dims...), normal), e)
+			check(valued(t, newTensor(t, tensor.EncF16, dims...), normal), e)
+		}
+		// Rows with gaps, and rows that run across.
+		wide := valued(t, newTensor(t, tensor.EncF32, 5, 5*block), normal)
+		part, err := wide.Layout.Narrow(1, block, 3*block)
+		check(wide.with(t, part, err), e)
+		tall := valued(t, newTensor(t, tensor.EncF32, 3*block, 5), normal)
+		turned, err := tall.Layout.Transpose(0, 1)
+		check(tall.with(t, turned, err), e)
+		// Packed again, in rows that are longer than what is encoded at a time.
+		x := newTensor(t, tensor.Q8_0, 3, 256*11)
+		in := valued(t, newTensor(t, tensor.EncF32, 3, 256*11), normal)
+		ok(t, core.Encode(pools[1], nil, &in.View, &x.View))
+		check(x, e)
+		panel := ordered(t, tensor.Panels(4), tensor.Q8_0, 9, 768)
+		in = valued(t, newTensor(t, tensor.EncF32, 9, 768), normal)
+		ok(t, core.Encode(pools[1], nil, &in.View, &panel.View))
+		check(panel, e)
+	}
+}
+
+// An element that no block can hold is named: the first one, wherever the others are and whoever met them first.
+func TestEncodeValues(t *testing.T) {
+	p, r := newPool(t), rand.New(rand.NewPCG(13, 14))
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for e := range rowsOf("encode") {
+		x := newTensor(t, tensor.EncF32, 40, 4096)
+		valued(t, x, func(int) float32 { return float32(r.NormFloat64()) })
+		y := newTensor(t, e, 40, 4096)
+		ok(t, core.Encode(p, nil, &x.View, &y.View))
+		at := []int{40*4096 - 1, 20*4096 + 77, 3*4096 + 4095, 2*4096 + 2049, 5}
+		for i, bad := range []float32{nan, inf, -inf, nan, inf} {
+			binary.LittleEndian.PutUint32(x.bytes[4*at[i]:], math.Float32bits(bad))
+			st := core.Encode(p, nil, &x.View, &y.View)
+			fails(t, st, core.ErrValue, 0)
+			if st.Detail != uint64(at[i]) {
+				t.Fatalf("%v: %v, want element %d", e, st, at[i])
+			}
+		}
+	}
+	// Too large for the format: the largest element of the block.
+	for e, most := range map[tensor.Encoding]float32{
+		tensor.EncF16: 65504, tensor.Q8_0: 65504 * 127, tensor.Q4_0: 65504 * 8, tensor.Q4_1: 65504 * 15, tensor.NVFP4: 2688,
+		tensor.Q6_K: 65504 * 128 * 30, tensor.Q4_K: 65504 * 63 * 15, tensor.TQ2_0: 65504, tensor.IQ4_NL: 65504 * 113,
+	} {
+		x, y := newTensor(t, tensor.EncF32, 2, 512), newTensor(t, e, 2, 512)
+		valued(t, x, func(i int) float32 { return float32(i % 3) })
+		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(most))
+		if st := core.Encode(p, nil, &x.View, &y.View); st.Code != core.OK {
+			t.Fatalf("%v: %v", e, st)
+		}
+		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(most*1.2))
+		if st := core.Encode(p, nil, &x.View, &y.View); st.Code != core.ErrValue || st.Operand != 0 || st.Detail != 700 {
+			t.Fatalf("%v: %v", e, st)
+		}
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	p := newPool(t)
+	x := valued(t, newTensor(t, tensor.EncF32, 4, 512), func(i int) float32 { return float32(i) })
+	lattice := newTensor(t, tensor.IQ2_XXS, 4, 512)
+	st := core.Encode(p, nil, &x.View, &lattice.View)
+	fails(t, st, core.ErrNoKernel, 1)
+	if want := "operand 1: no kernel for operation encode on encoding IQ2_XXS"; st.String() != want {
+		t.Fatalf("%q", st)
+	}
+	fails(t, core.Encode(p, nil, &newTensor(t, tensor.EncI32, 4, 512).View, &newTensor(t, tensor.Q8_0, 4, 512).View), core.ErrFormat, 0)
+	fails(t, core.Encode(p, nil, &x.View, &newTensor(t, tensor.Q8_0, 4, 256).View), core.ErrShape, 1)
+	fails(t, core.Encode(p, nil, &x.View, nil), core.ErrArgument, 1)
+	fails(t, core.Encode(p, nil, &x.View, &x.View), core.ErrOverlap, 1)
+	fails(t, core.Encode(nil, nil, &x.View, &newTensor(t, tensor.Q8_0, 4, 512).View), core.ErrArgument, -1)
+	// Blocks of the two along different axes.
+	across := newTensor(t, tensor.Q4_0, 64, 64)
+	turned, err := across.Layout.Transpose(0, 1)
+	fails(t, core.Encode(p, nil, &across.with(t, turned, err).View, &newTensor(t, tensor.Q8_0, 64, 64).View), core.ErrLayout, 0)
+
+	y := newTensor(t, tensor.Q4_K, 4, 512)
+	row, st := core.Select(core.OpEncode, []*core.View{&x.View, &y.View})
+	ok(t, st)
+	if k := core.Kernels()[row]; k.Op != "encode" || k.Encoding != tensor.Q4_K {
+		t.Fatal(k)
+	}
+	_, st = core.Select(core.OpEncode, []*core.View{&x.View, &lattice.View})
+	fails(t, st, core.ErrNoKernel, 1)
+}
+
 // Elements per second of every encoder.
 func BenchmarkEncode(b *testing.B) {
 	in := make([]float32, 1<<14)

@@ -91,6 +91,14 @@ func Convert(p *Pool, s *Step, x, y *View) Status {
 	return st
 }
 
+// Encode is y = x in y's format.
+func Encode(p *Pool, s *Step, x, y *View) Status {
+	f := s.take()
+	st := statusOf(C.skeep_encode(p.ptr(), s.ptr(), f.put(0, x), f.put(1, y)))
+	s.give(f)
+	return st
+}
+
 // Prepack is y = the blocks of x in y's order.
 func Prepack(p *Pool, s *Step, x, y *View) Status {
 	f := s.take()

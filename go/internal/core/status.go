@@ -34,6 +34,7 @@ const (
 	ErrOverlap  int32 = C.SKEEP_ERR_OVERLAP
 	ErrIndex    int32 = C.SKEEP_ERR_INDEX
 	ErrReadOnly int32 = C.SKEEP_ERR_READONLY
+	ErrValue    int32 = C.SKEEP_ERR_VALUE
 )
 
 func statusOf(s C.skeep_status) Status {
