@@ -1,0 +1,239 @@
+// Package quant encodes whole model files anew, and makes random ones. Tensors are streamed: what is in memory
+// is a few rows at a time. The bytes of a result do not depend on the number of threads.
+package quant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/trace"
+)
+
+// What goes wrong, besides what packages gguf and skeep say.
+var (
+	ErrUnsupported = errors.New("not supported")
+	ErrArgument    = errors.New("bad argument")
+)
+
+// Error says which tensor could not be written, and where.
+type Error struct {
+	Tensor string
+	Row    int64 // counted over all outer axes; -1 when it is not about an element
+	Column int64
+	Reason string
+	Err    error // ErrUnsupported, ErrArgument, or an error of package skeep such as ErrValue
+}
+
+func (e *Error) Error() string {
+	s := "quant: "
+	if e.Tensor != "" {
+		s += fmt.Sprintf("tensor %q: ", e.Tensor)
+	}
+	if e.Row >= 0 {
+		s += fmt.Sprintf("row %d, column %d: ", e.Row, e.Column)
+	}
+	return s + e.Reason
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Options say how a file is encoded.
+type Options struct {
+	Type     string          // a mix such as "Q4_K_M", or a format
+	Pure     bool            // that format for every tensor that may be packed
+	Threads  int             // 0: one per processor that the process may use; ignored with Pool
+	Pool     *skeep.Pool     // the caller's; nil: one for the call
+	Trace    *trace.Recorder // events of kind Requantize; may be nil
+	Progress func(Progress)  // called from one goroutine, before each piece and at the end; may be nil
+}
+
+// Progress is how far a file is.
+type Progress struct {
+	Tensor      string // that is being written, or ""
+	Done, Total int64  // bytes of the result's payload
+}
+
+// Report is what was done.
+type Report struct {
+	Decisions []Decision
+	FileType  uint32 // general.file_type of the result
+	From, To  int64  // bytes of payload
+}
+
+// File writes in, one file or a split set in any encodings, anew as the one file at out, which appears when it
+// is complete; an older one is replaced, but in itself is not. Metadata stay, but for general.file_type and
+// general.quantization_version. It ends with ctx, and leaves nothing behind when it fails. Errors: *TypeError;
+// *Error, which names tensor, row and column of an element that its format cannot hold; those of package gguf.
+func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, error) {
+	m, err := encodableType(o.Type)
+	if err != nil {
+		return nil, err
+	}
+	decisions, err := m.choose(in, o.Pure)
+	if err != nil {
+		return nil, err
+	}
+	if err := apart(in, out); err != nil {
+		return nil, err
+	}
+	r := &Report{Decisions: decisions, FileType: m.fileType}
+	h := gguf.HeaderOf(in)
+	describe(&h, m)
+	for i, d := range decisions {
+		h.Tensors[i].Encoding = d.To
+		r.From += in.Tensors()[i].Bytes
+		r.To += d.Bytes
+	}
+	pool := o.Pool
+	if pool == nil {
+		if pool, err = skeep.NewPool(o.Threads); err != nil {
+			return nil, err
+		}
+		defer pool.Close()
+	}
+	e := encoder{in: in, options: o, copier: skeep.Copier{Pool: pool, Trace: o.Trace, Layer: -1}, progress: Progress{Total: r.To}}
+	err = gguf.WriteFile(out, h, func(w *gguf.Writer) error {
+		for i, d := range decisions {
+			if err := e.tensor(ctx, w, in.Tensors()[i], d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.report("")
+	return r, nil
+}
+
+// describe sets the keys that say how a file is encoded.
+func describe(h *gguf.Header, m mix) {
+	const version = 2 // of the layouts of blocks: theirs since 2023
+	h.Set("general.file_type", gguf.NumberOf(m.fileType))
+	h.Set("general.quantization_version", gguf.NumberOf(uint32(version)))
+}
+
+// apart refuses an output that is one of the input's files.
+func apart(in *gguf.File, out string) error {
+	to, err := os.Stat(out)
+	if err != nil {
+		return nil // there is none yet, or writing it will say what is wrong
+	}
+	for _, p := range in.Parts() {
+		if from, err := os.Stat(p.Path); p.Path != "" && err == nil && os.SameFile(from, to) {
+			return &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: ErrArgument}
+		}
+	}
+	return nil
+}
+
+// pieceElements is how many elements are encoded at a time, unless a row is longer: enough to occupy many
+// threads, few enough that a piece stays small.
+const pieceElements = 1 << 20
+
+// encoder writes tensors. Its buffers are those of the largest piece so far.
+type encoder struct {
+	in       *gguf.File
+	options  Options
+	copier   skeep.Copier
+	progress Progress
+	from, to []byte
+}
+
+func (e *encoder) report(tensor string) {
+	e.progress.Tensor = tensor
+	if e.options.Progress != nil {
+		e.options.Progress(e.progress)
+	}
+}
+
+// tensor writes one tensor, a piece of some rows after the other.
+func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo, d Decision) error {
+	out, err := w.Tensor(t.Name)
+	if err != nil {
+		return err
+	}
+	payload, err := e.in.Payload(t.Name)
+	if err != nil || t.Bytes == 0 {
+		return err
+	}
+	columns := int64(1)
+	if t.Shape.Rank > 0 {
+		columns = t.Shape.Dims[t.Shape.Rank-1]
+	}
+	elements, err := t.Shape.Elements()
+	if err != nil {
+		return err
+	}
+	rows := elements / columns
+	most := min(max(1, pieceElements/columns), rows)
+	fromRow, toRow := t.Bytes/rows, d.Bytes/rows
+	e.from, e.to = room(e.from, most*fromRow), room(e.to, most*toRow)
+	for row := int64(0); row < rows; row += most {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e.report(t.Name)
+		n := min(most, rows-row)
+		from, to := e.from[:n*fromRow], e.to[:n*toRow]
+		if _, err := payload.ReadAt(from, row*fromRow); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if d.From == d.To {
+			to = from
+		} else if err := e.encode(t, d, from, to, tensor.ShapeOf(n, columns), row); err != nil {
+			return err
+		}
+		if _, err := out.Write(to); err != nil {
+			return err
+		}
+		e.progress.Done += int64(len(to))
+	}
+	return nil
+}
+
+// encode encodes rows of a tensor, of which the first is row number `row`.
+func (e *encoder) encode(t arch.TensorInfo, d Decision, from, to []byte, shape tensor.Shape, row int64) error {
+	view := func(b []byte, enc tensor.Encoding, opts ...skeep.Option) (skeep.View, *skeep.Storage, error) {
+		s, err := skeep.Borrow(t.Name, b, opts...)
+		if err != nil {
+			return skeep.View{}, nil, err
+		}
+		v, err := s.View(t.Name, 0, tensor.FormatOf(enc), shape)
+		return v, s, err
+	}
+	x, source, err := view(from, d.From, skeep.ReadOnly())
+	if err != nil {
+		return err
+	}
+	defer source.Close() // borrowed: nothing can be lost
+	y, target, err := view(to, d.To)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	err = e.copier.EncodeTo(x, y)
+	var bad *skeep.ValueError
+	if errors.As(err, &bad) {
+		return &Error{Tensor: t.Name, Row: row + bad.Index[0], Column: bad.Index[1],
+			Reason: fmt.Sprintf("%g, which %s cannot hold", bad.Value, d.To), Err: err}
+	}
+	return err
+}
+
+// room is a buffer of n bytes.
+func room(b []byte, n int64) []byte {
+	if int64(cap(b)) < n {
+		return make([]byte, n)
+	}
+	return b[:n]
+}
