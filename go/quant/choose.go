@@ -23,8 +23,8 @@ type Decision struct {
 // Choose decides about every tensor of a model, in file order, from its header alone. typ is a mix or a
 // format, in any case; pure gives every tensor that may be packed that same format. Errors: *TypeError, *Error.
 //
-// Of all mixes holds: what has less than two axes, norms, routers and other small tensors that results hang on
-// keep their format, as does what is no "weight" or holds integers. The head, or the embedding table that
+// Of all mixes holds: what has less than two axes of more than 1, norms, routers and other small tensors that
+// results hang on keep their format, as does what is no "weight" or holds integers. The head, or the embedding table that
 // serves as one, is Q6_K (Q8_0 where that is the base, or where its rows are no blocks of the base). Models of
 // eight experts keep values and keys in Q8_0; those of 80 layers with grouped heads, values in Q5_K at least.
 // Rows that are no whole number of blocks take a format of 32 elements with about as many bits, or else F16.
@@ -116,8 +116,12 @@ func grouping(r tensor.Role) tensor.Role {
 // small are parts of names of tensors that are small and that results hang on; they are of rank two in some
 // architectures.
 var small = []string{
-	"_norm.", "ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d", "shortconv.conv", "time_mix_", "attn_rel_b",
-	"altup", "laurel", "per_layer_model_proj", "indexer.", ".rel_pos", ".patch_embd", ".patch_merger",
+	"_norm.", "ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d", "shortconv.conv", "attn_rel_b",
+	"time_mix_first.", "time_mix_w0.", "time_mix_w1.", "time_mix_w2.", "time_mix_v0.", "time_mix_v1.", "time_mix_v2.",
+	"time_mix_a0.", "time_mix_a1.", "time_mix_a2.", "time_mix_g1.", "time_mix_g2.", "time_mix_decay_w1.",
+	"time_mix_decay_w2.", "time_mix_lerp_fused.", "altup", "laurel", "per_layer_model_proj", "indexer.k_proj",
+	"indexer.q_proj", ".rel_pos", ".patch_embd", ".patch_merger", "sam.pos_embd", "sam.neck.", "sam.net_",
+	"a.rvq.codebook", "mm.a.code_embd",
 }
 
 func (c *chooser) decide(t arch.TensorInfo) Decision {
@@ -127,7 +131,7 @@ func (c *chooser) decide(t arch.TensorInfo) Decision {
 	case info.Integer || info.Activation:
 		d.Reason = "kept: holds " + info.Name
 		return d
-	case t.Shape.Rank < 2:
+	case thin(t.Shape):
 		d.Reason = "kept: less than two axes"
 		return d
 	case !strings.HasSuffix(t.Name, "weight"):
@@ -153,6 +157,16 @@ func (c *chooser) decide(t arch.TensorInfo) Decision {
 	return d
 }
 
+// thin reports whether all axes but the last have extent 1: files write some vectors with those.
+func thin(s tensor.Shape) bool {
+	for _, n := range s.Dims[:max(1, s.Rank)-1] {
+		if n != 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // choose is the mix's answer.
 func (c *chooser) choose(t arch.TensorInfo) (tensor.Encoding, string) {
 	id, known := tensor.ParseID(t.Name)
@@ -167,6 +181,11 @@ func (c *chooser) choose(t arch.TensorInfo) (tensor.Encoding, string) {
 	p := c.place
 	layers := c.order[grouping(role)]
 	p.nth, p.of = slices.Index(layers, int(id.Layer)), len(layers)
+	if slices.Contains(downs, role) && p.layers > 0 {
+		if p.of = p.layers; p.experts > 1 {
+			p.nth = int(id.Layer)
+		}
+	}
 	p.expert3D = t.Shape.Rank > 2
 	to, reason := c.mix.base, c.mix.name
 	ruled := false

@@ -25,7 +25,7 @@ type rule struct {
 
 // place is where in a model a tensor stands.
 type place struct {
-	nth, of  int // among the tensors of its group of roles, in order of layers
+	nth, of  int // among the tensors of its group of roles, in order of layers; downs: of all layers
 	group    int // query heads per key-value head
 	experts  int
 	layers   int
@@ -76,7 +76,8 @@ var mixes = []mix{
 	{"Q3_K_M", 12, tensor.Q3_K, []rule{
 		{values, first(2), tensor.Q5_K}, {values, nil, tensor.Q4_K}, {downs, firstSixteenth, tensor.Q5_K}, {downs, nil, tensor.Q4_K},
 		{attnOutput, eightExperts, tensor.Q5_K}, {attnOutput, nil, tensor.Q4_K}}},
-	{"Q3_K_L", 13, tensor.Q3_K, []rule{{values, nil, tensor.Q5_K}, {downs, nil, tensor.Q5_K}, {attnOutput, nil, tensor.Q5_K}}},
+	{"Q3_K_L", 13, tensor.Q3_K, []rule{
+		{values, nil, tensor.Q5_K}, {downs, nil, tensor.Q5_K}, {attnOutput, eightExperts, tensor.Q3_K}, {attnOutput, nil, tensor.Q5_K}}},
 	{"Q4_K_S", 14, tensor.Q4_K, []rule{
 		{values, first(4), tensor.Q5_K}, {downs, firstEighth, tensor.Q5_K}, {attnOutput, eightExperts, tensor.Q5_K}}},
 	{"Q4_K_M", 15, tensor.Q4_K, []rule{
