@@ -52,8 +52,9 @@ step "C warnings, $CC" warnings "$CC"
 have clang-14 "clang-14 is missing" "C warnings, clang" && step "C warnings, clang" warnings clang-14
 have g++ "g++ is missing" "public header in C++" && step "public header in C++" header c++ g++
 step "go test" gotest ./...
-# The cache of test results does not see what C reads from the environment, hence -count=1.
-for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -count=1 ./go/...; done
+# The cache of test results does not see what C reads from the environment, hence -count=1. What takes long and does
+# not ask for an instruction set ran above.
+for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -short -count=1 ./go/...; done
 # The race detector sees Go; the C core under sanitizers is tests/c's part (cmake -DSKEEP_SANITIZE=address|thread|undefined).
 step "go test -race" env -u SKEEP_TEST_GEMMA go test -race ./go/arch ./go/exec ./go/gguf ./go/load ./go/model ./go/resolver ./go/sample ./go/skeep \
   ./go/tensor ./go/tokenizer ./go/trace

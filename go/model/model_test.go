@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/embedded"
@@ -311,51 +308,6 @@ func TestExplainComesBeforePayload(t *testing.T) {
 	}})
 	require.ErrorIs(t, err, stop)
 	require.True(t, called)
-}
-
-// TestSumsThatTrainingNeverSaw is the model's own bar, by the kernels in F16 weights.
-func TestSumsThatTrainingNeverSaw(t *testing.T) {
-	m := tiny(t, Options{})
-	s := session(t, m)
-	ask := func(a, b int) bool {
-		require.NoError(t, s.Rewind(0))
-		var text strings.Builder
-		for token, err := range s.Generate(context.Background(), m.Tokenizer().Encode(fmt.Sprintf("%d+%d=", a, b), tokenizer.Options{BOS: true}), GenerateOptions{MaxTokens: 6}) {
-			require.NoError(t, err)
-			text.WriteString(token.Text)
-		}
-		return text.String() == fmt.Sprint(a+b)
-	}
-	score := func(pairs iter.Seq2[int, int]) (share float64, n int) {
-		correct := 0
-		for a, b := range pairs {
-			if n++; ask(a, b) {
-				correct++
-			}
-		}
-		return 100 * float64(correct) / float64(n), n
-	}
-	two, all := score(func(yield func(a, b int) bool) { // every one
-		for i := range 100 * 100 {
-			if embedded.HeldOut(i/100, i%100) && !yield(i/100, i%100) {
-				return
-			}
-		}
-	})
-	three, _ := score(func(yield func(a, b int) bool) {
-		r := rand.New(rand.NewPCG(1, 1))
-		for n := 0; n < 500; {
-			if a, b := r.IntN(1000), r.IntN(1000); max(a, b) >= 100 && embedded.HeldOut(a, b) {
-				if n++; !yield(a, b) {
-					return
-				}
-			}
-		}
-	})
-	t.Logf("%.1f %% of all %d unseen sums of 1-2 digits, %.1f %% of 500 with 3 digits", two, all, three)
-	require.Greater(t, all, 500)
-	require.GreaterOrEqual(t, two, 99.0)
-	require.GreaterOrEqual(t, three, 90.0)
 }
 
 func Example() {

@@ -95,7 +95,7 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 	pool := o.Pool
 	if pool == nil {
 		if pool, err = skeep.NewPool(o.Threads); err != nil {
-			return nil, err
+			return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%d threads: %v", o.Threads, err), Err: err}
 		}
 		defer pool.Close()
 	}

@@ -70,6 +70,7 @@ prints each choice with its reason before a byte of payload is read, and compute
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand())
+	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
+		quantizeCommand(), synthCommand())
 	return root
 }

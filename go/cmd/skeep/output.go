@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+	"github.com/skeep-project/skeep/go/quant"
+	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // table is rows for people; its JSON twin is an object of its own.
@@ -81,4 +86,34 @@ func write(w io.Writer, format string, t table, object any) error {
 		return err
 	}
 	return out.Render()
+}
+
+// writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
+func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), work func() (*quant.Report, error)) error {
+	out := c.ErrOrStderr()
+	wipe := ""
+	if f, isFile := out.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
+		wipe = "\r\x1b[K"
+		var last time.Time
+		*progress = func(p quant.Progress) {
+			if now := time.Now(); now.Sub(last) > 100*time.Millisecond {
+				last = now
+				fmt.Fprintf(out, "%s%3d %% %s", wipe, 100*p.Done/max(1, p.Total), p.Tensor)
+			}
+		}
+	}
+	start := time.Now()
+	r, err := work()
+	fmt.Fprint(out, wipe)
+	if err != nil {
+		return err
+	}
+	elements := int64(0)
+	for _, d := range r.Decisions {
+		n, _ := d.Shape.Elements() // of a file that was written
+		elements += n
+	}
+	fmt.Fprintf(out, "%s: %d tensors, %d parameters, %s, %.2f bits each, in %.1f s\n", path, len(r.Decisions), elements,
+		resolver.Size(r.To), 8*float64(r.To)/float64(max(1, elements)), time.Since(start).Seconds())
+	return nil
 }
