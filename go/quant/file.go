@@ -129,7 +129,11 @@ func apart(in *gguf.File, out string) error {
 		return nil // there is none yet, or writing it will say what is wrong
 	}
 	for _, p := range in.Parts() {
-		if from, err := os.Stat(p.Path); p.Path != "" && err == nil && os.SameFile(from, to) {
+		f := p.OSFile() // its path may be another file's by now, or one within a file system
+		if f == nil {
+			continue
+		}
+		if from, err := f.Stat(); err == nil && os.SameFile(from, to) {
 			return &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: ErrArgument}
 		}
 	}
@@ -175,6 +179,9 @@ func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo,
 		return err
 	}
 	rows := elements / columns
+	if d.From == d.To {
+		rows, columns = t.Bytes, 1 // bytes are copied, also of a row that is long
+	}
 	most := min(max(1, pieceElements/columns), rows)
 	fromRow, toRow := t.Bytes/rows, d.Bytes/rows
 	e.from, e.to = room(e.from, most*fromRow), room(e.to, most*toRow)
