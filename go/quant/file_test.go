@@ -502,16 +502,16 @@ func TestCancelled(t *testing.T) {
 	in := embeddedFile(t)
 	out := filepath.Join(dir, "out.gguf")
 	require.NoError(t, os.WriteFile(out, []byte("older"), 0o600))
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
 	_, err := File(ctx, in, out, Options{Type: "Q4_0"})
 	require.ErrorIs(t, err, context.Canceled)
 
 	pieces := 0
-	ctx, cancel = context.WithCancelCause(context.Background())
+	ctx, cancel = context.WithCancel(context.Background())
 	_, err = File(ctx, in, out, Options{Type: "Q4_0", Progress: func(p Progress) {
 		if pieces++; p.Done > p.Total/2 {
-			cancel(nil)
+			cancel()
 		}
 	}})
 	require.ErrorIs(t, err, context.Canceled)

@@ -41,6 +41,9 @@ var shapes = []Shape{
 // ShapeFor is the shape of the model of about so many parameters that people know, with more or fewer layers
 // to come as near as whole layers can. At least one layer.
 func ShapeFor(params float64) Shape {
+	if !(params > 1) {
+		params = 1 // also for what is no number
+	}
 	best, distance := shapes[0], math.Inf(1)
 	for _, s := range shapes {
 		if d := math.Abs(math.Log(float64(s.Params()) / params)); d < distance {
@@ -99,7 +102,7 @@ func (s Shape) tensors() []gguf.TensorSpec {
 		all = append(all, gguf.TensorSpec{Name: tensor.IDOf(role, layer).String(), Encoding: tensor.EncF32, Shape: tensor.ShapeOf(dims...)})
 	}
 	width, ff, vocab := int64(s.Width), int64(s.FF), int64(s.Vocab)
-	kv := width / int64(s.Heads) * int64(s.KVHeads)
+	kv := width / int64(max(1, s.Heads)) * int64(s.KVHeads) // Params may be asked of an unchecked shape
 	add(-1, tensor.TokenEmbed, vocab, width)
 	for i := range s.Layers {
 		add(i, tensor.AttnNorm, width)
