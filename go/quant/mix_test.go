@@ -408,12 +408,18 @@ func TestTypes(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("type %q: %s", name, reason))
 		require.ErrorContains(t, err, "Q4_K_M")
 	}
+	fileTypes := map[string]uint32{"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10, "Q3_K_S": 11,
+		"Q3_K_M": 12, "Q3_K_L": 13, "Q4_K_S": 14, "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17, "Q6_K": 18, "IQ2_XXS": 19, "IQ2_XS": 20,
+		"Q2_K_S": 21, "IQ3_XXS": 23, "IQ1_S": 24, "IQ4_NL": 25, "IQ3_S": 26, "IQ2_S": 28, "IQ4_XS": 30, "IQ1_M": 31, "BF16": 32,
+		"TQ1_0": 36, "TQ2_0": 37, "MXFP4_MOE": 38, "MXFP4": 38, "NVFP4": 39, "Q1_0": 40, "Q2_0": 41} // of include/llama.h
 	seen := map[string]bool{}
 	for i, m := range mixes {
+		require.Equal(t, fileTypes[m.name], m.fileType, m.name)
 		require.False(t, seen[m.name], m.name)
 		seen[m.name] = true
 		require.True(t, i == 0 || mixes[i-1].fileType <= m.fileType, m.name)
 	}
+	require.Len(t, seen, len(fileTypes))
 }
 
 // TestFactsPerLayer: numbers that a file gives for each layer count by the first that is not 0.
