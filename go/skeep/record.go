@@ -193,18 +193,21 @@ func SetAmbientLimit(bytes int64) (previous int64) {
 func makeRoom(bytes, files int64) {
 	ambient.Lock()
 	defer ambient.Unlock()
-	fits := func(s Counters) bool {
-		return s.Ambient+bytes <= ambient.due && s.AmbientFiles+files <= ambient.filesDue
-	}
-	if fits(Stats()) {
+	if s := Stats(); s.Ambient+bytes <= ambient.due && s.AmbientFiles+files <= ambient.filesDue {
 		return
 	}
 	runtime.GC()
-	// Cleanups run on goroutines of their own: give them a moment.
-	for i := 0; i < 20 && !fits(Stats()); i++ {
-		time.Sleep(500 * time.Microsecond)
-	}
+	// Cleanups run on goroutines of their own: wait until they begin, and then until they pause. What is left
+	// decides when the next collection is due, so a count in their middle would double the limit.
 	left := Stats()
+	for round, idle, patience := 0, 0, 20; round < 200 && idle < patience; round++ {
+		time.Sleep(500 * time.Microsecond)
+		now := Stats()
+		if idle++; now.Ambient < left.Ambient || now.AmbientFiles < left.AmbientFiles {
+			idle, patience = 0, 4
+		}
+		left = now
+	}
 	ambient.due = max(ambient.limit, 2*(left.Ambient+bytes))
 	ambient.filesDue = max(ambientFiles, 2*(left.AmbientFiles+files))
 }
