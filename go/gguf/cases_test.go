@@ -761,11 +761,14 @@ func TestA43_otherFiles(t *testing.T) {
 }
 
 // splitSet is a set of n parts with tensors t0, t1, … of which part i holds one, of its own bytes.
-func splitSet(n int) fstest.MapFS {
+func splitSet(n int) fstest.MapFS { return splitSetOf(n, 16) }
+
+// splitSetOf is a set whose tensors have that many bytes.
+func splitSetOf(n, size int) fstest.MapFS {
 	set := fstest.MapFS{}
 	for i := range n {
 		s := spec{kv: []kv{{keySplitNo, uint16(i)}, {keySplitCount, uint16(n)}, {keySplitTotal, int32(n)}},
-			ti: []ti{{name: fmt.Sprintf("t%d", i), dims: []uint64{4}, data: seq(16, byte(i))}}}
+			ti: []ti{{name: fmt.Sprintf("t%d", i), dims: []uint64{uint64(size / 4)}, data: seq(size, byte(i))}}}
 		if i == 0 {
 			s.kv = append(s.kv, kv{"general.architecture", "llama"})
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -516,4 +517,54 @@ func BenchmarkTokens(b *testing.B) {
 			_ = a.Text(i)
 		}
 	}
+}
+
+// countingFS counts the reads of its files.
+type countingFS struct {
+	fs.FS
+	reads, bytes int
+}
+
+type countedFile struct {
+	fs.File
+	at    io.ReaderAt
+	count *countingFS
+}
+
+func (c *countingFS) Open(name string) (fs.File, error) {
+	f, err := c.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return countedFile{f, f.(io.ReaderAt), c}, nil
+}
+
+func (f countedFile) ReadAt(b []byte, at int64) (int, error) {
+	n, err := f.at.ReadAt(b, at)
+	f.count.reads++
+	f.count.bytes += n
+	return n, err
+}
+
+// A set of a hundred parts opens with a few reads and allocations for each, whatever the size of its payload.
+func TestHundredParts(t *testing.T) {
+	const parts = 100
+	set := splitSetOf(parts, 1<<20)
+	c := &countingFS{FS: set}
+	began := time.Now()
+	f, err := OpenFS(c, "m-00001-of-00100.gguf")
+	took := time.Since(began)
+	require.NoError(t, err)
+	require.Len(t, f.Tensors(), parts)
+	require.NoError(t, f.Close())
+	require.Zero(t, c.reads%parts, "no part costs more than another")
+	require.LessOrEqual(t, c.reads, 3*parts)
+	require.LessOrEqual(t, c.bytes, parts*(64<<10), "no payload is read, but for what stands behind a header")
+	allocs := testing.AllocsPerRun(3, func() {
+		f, err := OpenFS(set, "m-00001-of-00100.gguf")
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	})
+	t.Logf("%d parts: %d reads of %d KiB in all, %.0f allocations, %v", parts, c.reads, c.bytes>>10, allocs, took)
+	require.Less(t, allocs, 100.0*parts)
 }
