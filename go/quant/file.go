@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/skeep-project/skeep/go/arch"
@@ -192,7 +191,7 @@ func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo,
 		e.report(t.Name)
 		n := min(most, rows-row)
 		from, to := e.from[:n*fromRow], e.to[:n*toRow]
-		if _, err := payload.ReadAt(from, row*fromRow); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := payload.ReadAt(from, row*fromRow); err != nil {
 			return err
 		}
 		if d.From == d.To {
