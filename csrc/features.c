@@ -27,6 +27,9 @@ static uint32_t processor(void) {
   const uint32_t need2 = bit_AVX2 | bit_BMI | bit_BMI2;
   if ((b & need2) != need2) return found;
   found |= SKEEP_FEATURE_AVX2;
+#ifdef SKEEP_EMULATE_AVX512
+  return found | SKEEP_FEATURE_AVX512;
+#endif
   if ((low & 0xe0u) != 0xe0u) return found; /* mask registers, upper zmm halves, zmm16-31 */
   const uint32_t need3 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
   if ((b & need3) != need3) return found;

@@ -2,8 +2,11 @@
 #include "internal.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #include <math.h>
+#ifdef SKEEP_EMULATE_AVX512
+#include "emulate_avx512.h"
+#else
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #define TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt"
@@ -11,6 +14,7 @@
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
+#endif
 #endif
 
 /* One #include per body, grouped by form: "q4_0/matmul_t_avx512.h". */

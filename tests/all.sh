@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 command -v go >/dev/null || { echo "tests/all.sh: Go 1.26 or later is missing (https://go.dev/dl)"; exit 2; }
 CC=${CC:-$(command -v gcc || command -v clang || true)}
 [ -n "$CC" ] || { echo "tests/all.sh: a C compiler (gcc or clang) is missing"; exit 2; }
-export CC CGO_ENABLED=1
+export CC CGO_ENABLED=1 SKEEP_CC=$CC # of tests/cc-O1
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 passed=0 failed=() skipped=()
@@ -27,10 +27,11 @@ step() {
   # Tests of Go that skipped themselves, with their reasons.
   sed -n '/^ *--- SKIP/{N;s/\n */: /;s/^ *--- SKIP: /      skipped /;p}' "$log/out" | sort -u >>"$log/skips"
 }
+skip() { skipped+=("$1: $2"); echo "skip  $1: $2"; } # NAME REASON
 # have TOOL REASON NAME: true when the tool is there, else notes the step as skipped.
 have() {
   command -v "$1" >/dev/null && return
-  skipped+=("$3: $2"); echo "skip  $3: $2"
+  skip "$3" "$2"
   return 1
 }
 # Go tests print their names only in verbose mode; the summary lines are enough when all is well.
@@ -43,6 +44,15 @@ warnings() { # COMPILER…: every unit of the core without a warning
 header() { # LANGUAGE COMPILER
   printf '#include "skeep.h"\nint main(void){return skeep_abi_version()==0;}\n' | "$2" -x "$1" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
 }
+# The kernels for AVX-512 in their emulation, see csrc/emulate_avx512.h: some must have run, and none natively.
+emulated() (
+  unset SKEEP_ISA
+  export CC=$PWD/tests/cc-O1 CGO_CFLAGS="-DSKEEP_EMULATE_AVX512 -Wno-psabi"
+  gotest -o "$log/core.test" -run '(?i)matmul/avx512' ./go/internal/core || return 1
+  grep -q -e '--- PASS: .*/.*_avx512 ' "$log/test" || { echo "no kernel for AVX-512 has run"; return 1; }
+  objdump -d --no-show-raw-insn "$log/core.test" | awk '/>:$/ { ours = /_avx512>:$/; count += ours } ours && /%zmm/ { native++ }
+    END { print count + 0 " bodies, " native + 0 " instructions of AVX-512"; exit !count || native }'
+)
 
 step "gofmt" quiet gofmt -l csrc go include tests bench
 step "go vet" go vet ./...
@@ -55,14 +65,20 @@ step "go test" gotest ./...
 # The cache of test results does not see what C reads from the environment, hence -count=1. What takes long and does
 # not ask for an instruction set ran above.
 for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -short -count=1 ./go/...; done
+if ! grep -qw avx2 /proc/cpuinfo; then
+  skip "AVX-512 emulated" "this processor has no AVX2"
+elif ! echo '#include <simde/x86/avx512.h>' | "$CC" -E -x c -o /dev/null - 2>/dev/null; then
+  skip "AVX-512 emulated" "libsimde-dev is missing"
+else
+  step "AVX-512 emulated" emulated
+fi
 # Instrumented and emulated: without what takes minutes there and has sisters that do not.
 slow='MatMulBodies|SeesEveryBit|EveryPair|EncodeErrors|EncodeSpoils|F04_|TestDenseAttend$'
 step "go test -race" env -u SKEEP_TEST_GEMMA go test -race ./go/arch ./go/exec ./go/gguf ./go/load ./go/model ./go/quant ./go/resolver ./go/sample \
   ./go/skeep ./go/tensor ./go/tokenizer ./go/trace
 step "go test -race, core" go test -race -short -skip "$slow" ./go/internal/core
 # With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1.
-printf '#!/bin/sh\nexec %s "$@" -O1\n' "$CC" >"$log/cc-O1" && chmod +x "$log/cc-O1"
-step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$log/cc-O1" go test -asan -short -skip "$slow" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
+step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$PWD/tests/cc-O1" go test -asan -short -skip "$slow" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
 if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
   arm64() { env -u SKEEP_TEST_GEMMA GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" "$@"; }
   step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
