@@ -24,8 +24,9 @@ step() {
   else
     failed+=("$name"); echo "FAIL  $name ($((SECONDS - start)) s)"; tail -n 60 "$log/out" | sed 's/^/      /'
   fi
-  # Tests of Go that skipped themselves, with their reasons.
-  sed -n '/^ *--- SKIP/{N;s/\n */: /;s/^ *--- SKIP: /      skipped /;p}' "$log/out" | sort -u >>"$log/skips"
+  # Tests that skipped themselves: of Go with their reasons, of CMake by name.
+  sed -n -e '/^ *--- SKIP/{N;s/\n */: /;s/^ *--- SKIP: /      skipped /;p}' \
+    -e 's/.* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/      skipped \1 of tests\/c: lacks a tool/p' "$log/out" | sort -u >>"$log/skips"
 }
 skip() { skipped+=("$1: $2"); echo "skip  $1: $2"; } # NAME REASON
 # have TOOL REASON NAME: true when the tool is there, else notes the step as skipped.
@@ -96,7 +97,7 @@ fi
 
 if [ -s "$log/skips" ]; then
   sort -u "$log/skips"
-  skipped+=("$(sort -u "$log/skips" | wc -l) Go tests, listed above")
+  skipped+=("$(sort -u "$log/skips" | wc -l) tests, listed above")
 fi
 for s in "${skipped[@]}"; do echo "not run: $s"; done
 echo "$passed passed, ${#failed[@]} failed, ${#skipped[@]} skipped"
