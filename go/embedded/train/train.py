@@ -1,6 +1,7 @@
 """Train and export skeep-tiny, the small llama model that ships inside skeep.
 
     python train.py            train (resumes from checkpoint.npz when there is one), then export
+    python train.py --refine   only the last part of it, from the weights of the exported file
     python train.py --export   export what checkpoint.npz holds
     python train.py --eval     print the accuracy of the exported file
 
@@ -37,7 +38,7 @@ SUMS, SENTENCES = 96, 2  # lines in a step
 SUM_LEN, SENTENCE_LEN = 14, 44  # tokens in a line with <s> and </s>, at most
 LEARNING_RATE, WARMUP, WEIGHT_DECAY = 2e-3, 200, 0.05
 BETA1, BETA2, CLIP = 0.9, 0.98, 1.0
-ROUNDING_FROM = 0.75  # from this share of the run on, every other step sees 4-bit weights
+ROUNDING_FROM = 0.7  # from this share of the run on, two of three matrices are as coarse as 4-bit ones
 
 
 # ---- lines ----------------------------------------------------------------------------------
@@ -209,9 +210,20 @@ def rounded(params, rounding):
 # ---- training -------------------------------------------------------------------------------
 
 
-def loss(params, batches, four_bit):
-    if four_bit:  # the gradient goes straight through the rounding
-        params = rounded(params, lambda w: w + jax.lax.stop_gradient(q4_0(w) - w))
+def coarse(w, key):
+    """w as it is, or after Q4_0, or with as much noise, by lot: what is robust to all three is so to
+    any format of 4 bits or more. The gradient goes straight through."""
+    lot, noise = jax.random.split(key)
+    steps = jnp.abs(w.reshape(-1, 32)).max(1, keepdims=True) / 8
+    noisy = w + (steps * jax.random.uniform(noise, (w.size // 32, 32), minval=-0.5, maxval=0.5)).reshape(w.shape)
+    kind = jax.random.randint(lot, (), 0, 3)
+    return w + jax.lax.stop_gradient(jnp.where(kind == 0, w, jnp.where(kind == 1, q4_0(w), noisy)) - w)
+
+
+def loss(params, batches, key):
+    if key is not None:
+        keys = iter(jax.random.split(key, len(params)))
+        params = rounded(params, lambda w: coarse(w, next(keys)))
     total = count = 0.0
     for tokens, weights in batches:
         logp = jax.nn.log_softmax(forward(params, tokens[:, :-1]))
@@ -220,9 +232,9 @@ def loss(params, batches, four_bit):
     return total / count
 
 
-@functools.partial(jax.jit, static_argnames="four_bit", donate_argnums=(0, 1, 2))
-def train_step(params, m, v, step, rate, batches, four_bit):
-    value, grads = jax.value_and_grad(loss)(params, batches, four_bit)
+@functools.partial(jax.jit, donate_argnums=(0, 1, 2))
+def train_step(params, m, v, step, rate, batches, key):
+    value, grads = jax.value_and_grad(loss)(params, batches, key)
     norm = jnp.sqrt(sum((g * g).sum() for g in grads.values()))
     clip = jnp.minimum(1.0, CLIP / (norm + 1e-9))
     for k, g in grads.items():  # AdamW
@@ -247,12 +259,15 @@ def load_checkpoint():
         return p, m, v, int(f["step"]), float(f["seconds"])
 
 
-def train(steps, minutes, seed):
-    """Run until `steps` or `minutes` are used up, whichever comes first; both steer the schedule."""
+def train(steps, minutes, seed, refine):
+    """Run until `steps` or `minutes` are used up, whichever comes first; both steer the schedule.
+    With `refine` it begins where weights become coarse, with those of the exported file."""
     if os.path.exists(CHECKPOINT):
         params, m, v, step, before = load_checkpoint()
     else:
         params, step, before = init(seed), 0, 0.0
+        if refine:
+            params, step = read_gguf(MODEL), int(ROUNDING_FROM * steps) + 1
         m, v = ({k: np.zeros_like(w) for k, w in params.items()} for _ in range(2))
     rng, start, value = random.Random(seed * 1000003 + step), time.time(), 0.0
     while True:
@@ -271,8 +286,8 @@ def train(steps, minutes, seed):
             draw_batch(rng, done, SUMS, SUM_LEN, sum_line),
             draw_batch(rng, done, SENTENCES, SENTENCE_LEN, sentence_line),
         )
-        four_bit = bool(done > ROUNDING_FROM and step % 2)
-        params, m, v, value = train_step(params, m, v, float(step), float(rate), batches, four_bit)
+        key = jax.random.key(step) if done > ROUNDING_FROM else None
+        params, m, v, value = train_step(params, m, v, float(step), float(rate), batches, key)
 
 
 # ---- accuracy -------------------------------------------------------------------------------
@@ -453,12 +468,13 @@ def main():
     parser.add_argument("--steps", type=int, default=12000)
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--refine", action="store_true", help="begin with the exported file")
     parser.add_argument("--export", action="store_true", help="only export the checkpoint")
     parser.add_argument("--eval", action="store_true", help="only print the accuracy of the exported file")
     args = parser.parse_args()
     if not args.eval:
         if not args.export:
-            train(args.steps, args.minutes, args.seed)
+            train(args.steps, args.minutes, args.seed, args.refine)
         export()
     evaluate()
 
