@@ -8,7 +8,7 @@
  *  - A call returns skeep_status by value. On failure no output byte has been written unless the
  *    function says otherwise, and `operand` is the position of the offending view in the argument
  *    list (0 = the first view), or -1.
- *  - No call aborts, prints, sets errno, reads the environment or changes the locale. Operations do
+ *  - No call aborts, prints, sets errno, reads the environment (but SKEEP_ISA, once) or changes the locale. Operations do
  *    not allocate; their scratch belongs to the pool and is sized when the pool is made.
  *  - Counts are size_t, strides and extents int64_t, addresses in structs uint64_t, so that all
  *    structs are the same on every supported platform (linux on amd64 and arm64).

@@ -1,6 +1,5 @@
-// Package exec runs model code, which is written once against Context: eagerly (each op dispatched
-// into the C core), shape-only (the same ops propagate shapes and touch no payload) or recorded
-// (either of these plus a tape).
+// Package exec runs model code, which is written once against Context. Eager dispatches each op into the C core;
+// the contract of Context is such that contexts which only propagate shapes, or record a tape, can stand in its place.
 package exec
 
 import "github.com/skeep-project/skeep/go/skeep"

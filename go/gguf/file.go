@@ -182,6 +182,24 @@ func irregular(path string) error {
 	return &Error{File: path, Offset: -1, Reason: "not a regular file", Err: ErrUnsupported}
 }
 
+// Holds reports whether path is, through whatever name or link, a file that f has open.
+func (f *File) Holds(path string) bool {
+	other, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, p := range f.Parts() {
+		file := p.OSFile() // its path may be another file's by now, or one within a file system
+		if file == nil {
+			continue
+		}
+		if own, err := file.Stat(); err == nil && os.SameFile(own, other) {
+			return true
+		}
+	}
+	return false
+}
+
 // Name is the path that was opened, or what WithName set.
 func (f *File) Name() string { return f.name }
 

@@ -6,8 +6,12 @@ import (
 	"math"
 )
 
-// Merge writes f, one file or a split set, as the one file at path, as WriteFile does. It ends with ctx.
+// Merge writes f, one file or a split set, as the one file at path, as WriteFile does, but not onto a part of f.
+// It ends with ctx.
 func Merge(ctx context.Context, f *File, path string) error {
+	if f.Holds(path) {
+		return &Error{File: path, Offset: -1, Reason: "the input itself", Err: ErrUnsupported}
+	}
 	return WriteFile(path, HeaderOf(f), func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 

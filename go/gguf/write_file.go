@@ -31,10 +31,11 @@ func writeFiles(p *plan, files []file, paths []string, write func(w *Writer) err
 			return err
 		}
 	}
-	defer func() {
+	named := false
+	defer func() { // also when write panics
 		for _, f := range made {
 			_ = f.Close() // closed when all went well
-			if err != nil {
+			if !named {
 				_ = os.Remove(f.Name())
 			}
 		}
@@ -68,6 +69,7 @@ func writeFiles(p *plan, files []file, paths []string, write func(w *Writer) err
 	if err != nil {
 		return in(err, paths[0])
 	}
+	named = true
 	return nil
 }
 
@@ -85,6 +87,9 @@ func target(path string) (string, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil {
+			return "", &Error{File: path, Offset: -1, Reason: "a link to nothing", Err: ErrUnsupported}
+		}
 		return path, nil
 	case err != nil:
 		return "", fmt.Errorf("gguf: %w", err)

@@ -488,3 +488,25 @@ func TestSplitRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(paths[1], "x-00002-of-00002.gguf"))
 }
+
+// What goes wrong in the middle leaves nothing, also when it panics; and no set is broken by its own merging.
+func TestNothingIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole.gguf")
+	require.NoError(t, os.WriteFile(whole, splitSet(1)["m-00001-of-00001.gguf"].Data, 0o644))
+	f, err := Open(whole)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	require.Panics(t, func() { _ = WriteFile(filepath.Join(dir, "x.gguf"), HeaderOf(f), func(*Writer) error { panic("no") }) })
+	require.NoError(t, os.Link(whole, filepath.Join(dir, "other.gguf")))
+	require.True(t, f.Holds(filepath.Join(dir, "other.gguf")))
+	require.False(t, f.Holds(dir))
+	for _, name := range []string{"whole.gguf", "other.gguf"} {
+		require.ErrorContains(t, Merge(context.Background(), f, filepath.Join(dir, name)), "the input itself")
+	}
+	require.NoError(t, os.Symlink("nowhere.gguf", filepath.Join(dir, "dangling.gguf")))
+	require.ErrorContains(t, Merge(context.Background(), f, filepath.Join(dir, "dangling.gguf")), "a link to nothing")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+}

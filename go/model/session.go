@@ -130,7 +130,7 @@ func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 	return s.logits, nil
 }
 
-// Score is Append that calls each with the logits of every id, in order; logits are valid during the call.
+// Score is Append that calls each, if there is one, with the logits of every id, in order; logits are valid during the call.
 func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logits []float32) error) error {
 	if err := s.check(ids); err != nil {
 		return err
@@ -144,6 +144,9 @@ func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logit
 			return err
 		}
 		for i := range n {
+			if each == nil {
+				continue
+			}
 			if err := each(done+i, s.logits[i*s.m.arch.Vocab:][:s.m.arch.Vocab]); err != nil {
 				return err
 			}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
@@ -80,8 +79,8 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	if err := apart(in, out); err != nil {
-		return nil, err
+	if in.Holds(out) {
+		return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: ErrArgument}
 	}
 	r := &Report{Decisions: decisions, FileType: m.fileType}
 	h := gguf.HeaderOf(in)
@@ -93,8 +92,11 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 	}
 	pool := o.Pool
 	if pool == nil {
+		if o.Threads < 0 || o.Threads > maxThreads {
+			return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%d threads, want 0 to %d", o.Threads, maxThreads), Err: ErrArgument}
+		}
 		if pool, err = skeep.NewPool(o.Threads); err != nil {
-			return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%d threads: %v", o.Threads, err), Err: err}
+			return nil, err
 		}
 		defer pool.Close()
 	}
@@ -121,23 +123,7 @@ func describe(h *gguf.Header, m mix) {
 	h.Set("general.quantization_version", gguf.NumberOf(uint32(version)))
 }
 
-// apart refuses an output that is one of the input's files.
-func apart(in *gguf.File, out string) error {
-	to, err := os.Stat(out)
-	if err != nil {
-		return nil // there is none yet, or writing it will say what is wrong
-	}
-	for _, p := range in.Parts() {
-		f := p.OSFile() // its path may be another file's by now, or one within a file system
-		if f == nil {
-			continue
-		}
-		if from, err := f.Stat(); err == nil && os.SameFile(from, to) {
-			return &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: ErrArgument}
-		}
-	}
-	return nil
-}
+const maxThreads = 1024
 
 // pieceElements is how many elements are encoded at a time, unless a row is longer: enough to occupy many
 // threads, few enough that a piece stays small.
@@ -185,8 +171,8 @@ func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo,
 	fromRow, toRow := t.Bytes/rows, d.Bytes/rows
 	e.from, e.to = room(e.from, most*fromRow), room(e.to, most*toRow)
 	for row := int64(0); row < rows; row += most {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		e.report(t.Name)
 		n := min(most, rows-row)
@@ -231,7 +217,7 @@ func (e *encoder) encode(t arch.TensorInfo, d Decision, from, to []byte, shape t
 	var bad *skeep.ValueError
 	if errors.As(err, &bad) {
 		return &Error{Tensor: t.Name, Row: row + bad.Index[0], Column: bad.Index[1],
-			Reason: fmt.Sprintf("%g, which %s cannot hold", bad.Value, d.To), Err: err}
+			Reason: fmt.Sprintf("%g, which cannot be encoded in %s", bad.Value, d.To), Err: err}
 	}
 	return err
 }

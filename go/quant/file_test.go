@@ -387,13 +387,13 @@ func TestBadElement(t *testing.T) {
 		row, column int64
 		text        string
 	}{
-		{"NaN", good.put(third, 5, math.NaN()), "Q4_K_M", third, 5, "NaN, which Q4_K cannot hold"},
-		{"infinite", good.put(third, columns-1, math.Inf(-1)), "Q8_0", third, columns - 1, "-Inf, which Q8_0 cannot hold"},
-		{"too large", good.put(third, 0, 1<<40), "Q4_0", third, 0, "1.099511627776e+12, which Q4_0 cannot hold"},
-		{"too large for halves", good.put(third, 7, 70000), "F16", third, 7, "70000, which F16 cannot hold"},
-		{"the first of two", good.put(third, 700, math.NaN()).put(third+1, 3, math.NaN()), "Q6_K", third, 700, "NaN, which Q6_K cannot hold"},
-		{"the first piece", good.put(2, 9, math.NaN()), "MXFP4", 2, 9, "NaN, which MXFP4 cannot hold"},
-		{"outer axes", dense("blk.0.ffn_up_exps.weight", tensor.EncF32, 1, 2, 3, 256).put(5, 255, math.NaN()), "Q4_K", 5, 255, "NaN, which Q4_K cannot hold"},
+		{"NaN", good.put(third, 5, math.NaN()), "Q4_K_M", third, 5, "NaN, which cannot be encoded in Q4_K"},
+		{"infinite", good.put(third, columns-1, math.Inf(-1)), "Q8_0", third, columns - 1, "-Inf, which cannot be encoded in Q8_0"},
+		{"too large", good.put(third, 0, 1<<40), "Q4_0", third, 0, "1.099511627776e+12, which cannot be encoded in Q4_0"},
+		{"too large for halves", good.put(third, 7, 70000), "F16", third, 7, "70000, which cannot be encoded in F16"},
+		{"the first of two", good.put(third, 700, math.NaN()).put(third+1, 3, math.NaN()), "Q6_K", third, 700, "NaN, which cannot be encoded in Q6_K"},
+		{"the first piece", good.put(2, 9, math.NaN()), "MXFP4", 2, 9, "NaN, which cannot be encoded in MXFP4"},
+		{"outer axes", dense("blk.0.ffn_up_exps.weight", tensor.EncF32, 1, 2, 3, 256).put(5, 255, math.NaN()), "Q4_K", 5, 255, "NaN, which cannot be encoded in Q4_K"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inDir, dir := t.TempDir(), t.TempDir()
@@ -473,7 +473,7 @@ func TestRefused(t *testing.T) {
 		t.Log("not tried: a folder that must not be written to, for root may")
 	}
 	_, err = File(context.Background(), in, filepath.Join(dir, "out.gguf"), Options{Type: "Q8_0", Threads: -1})
-	require.ErrorIs(t, err, skeep.ErrArgument)
+	require.ErrorIs(t, err, ErrArgument)
 	onlyFiles(t, dir, "in.gguf", "symlink.gguf", "hardlink.gguf")
 }
 

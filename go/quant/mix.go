@@ -108,10 +108,11 @@ var mixes = []mix{
 	{"Q2_0", 41, tensor.Q2_0, []rule{{embedding, nil, tensor.Q4_K}}},
 }
 
-// aliases are the formats that name no file type by themselves.
+// aliases are the formats that name no file type by themselves: the mixes that people mean.
 var aliases = map[string]string{"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M"}
 
-// Types lists the names that a type may have, mixes and formats alike.
+// Types lists the names of types that files can be encoded in, mixes and formats alike. Q3_K, Q4_K and Q5_K are taken
+// for Q3_K_M, Q4_K_M and Q5_K_M; Synth also makes the formats that are decoded only.
 func Types() []string {
 	var names []string
 	for _, m := range mixes {

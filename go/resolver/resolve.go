@@ -67,7 +67,7 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (most of it %s)", e.Profile, Size(e.Budget), Size(e.Total), e.Largest)
+	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (the largest item is %s)", e.Profile, Size(e.Budget), Size(e.Total), e.Largest)
 }
 
 // uses says what models do with the tensor of a role; roles that are not listed are elementwise.

@@ -9,7 +9,8 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Pool is the worker threads of the C core and their scratch. Goroutines may share one.
+// Pool is the worker threads of the C core and their scratch, of NewPool until its Close; Threads is their number.
+// Goroutines may share one.
 type Pool = core.Pool
 
 // NewPool starts so many threads, the caller counted; 0 is one per processor that it may run on. Close

@@ -29,7 +29,7 @@ func (e *ValueError) Error() string {
 	case n > 2:
 		where = fmt.Sprintf("plane %v, row %d, column %d", e.Index[:n-2], e.Index[n-2], e.Index[n-1])
 	}
-	return fmt.Sprintf("%s is %g, which %s cannot hold", where, e.Value, e.Format)
+	return fmt.Sprintf("%s is %g, which cannot be encoded in %s", where, e.Value, e.Format)
 }
 
 // Unwrap returns ErrValue.

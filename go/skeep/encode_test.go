@@ -48,7 +48,7 @@ func TestEncode(t *testing.T) {
 	var bad *ValueError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, []int64{1, 2, 5}, bad.Index)
-	require.ErrorContains(t, err, "plane [1], row 2, column 5 is +Inf, which Q6_K cannot hold")
+	require.ErrorContains(t, err, "plane [1], row 2, column 5 is +Inf, which cannot be encoded in Q6_K")
 
 	_, err = c.Encode("q", v, tensor.FormatOf(tensor.IQ1_S), into)
 	require.ErrorIs(t, err, ErrUnsupported)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func dumpCommand() *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-		if err := dump(out, f, args[1], span, format); err != nil {
+		if err := dump(c.Context(), out, f, args[1], span, format); err != nil {
 			return err
 		}
 		return out.Flush()
@@ -47,7 +48,7 @@ func dumpCommand() *cobra.Command {
 // dumpBytes bounds how much of a tensor is in memory at a time, unless a row is longer.
 const dumpBytes = 1 << 20
 
-func dump(w io.Writer, f *gguf.File, name, span, format string) error {
+func dump(ctx context.Context, w io.Writer, f *gguf.File, name, span, format string) error {
 	payload, err := f.Payload(name)
 	if err != nil {
 		return err
@@ -87,6 +88,9 @@ func dump(w io.Writer, f *gguf.File, name, span, format string) error {
 	values := make([]float32, rows*n)
 	format32 := tensor.FormatOf(t.Encoding)
 	for row := from / n; row*n < to; row += rows {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		count := min(rows, elements/n-row)
 		section := io.NewSectionReader(payload, row*rowBytes, count*rowBytes)
 		if _, err := io.Copy(io.NewOffsetWriter(chunk, 0), section); err != nil {

@@ -55,7 +55,11 @@ why. No payload is read. It ends with 1 when a strict profile refuses the model.
 			return fmt.Errorf("no tensor %q", why)
 		}
 		if *format == "table" {
-			fmt.Fprintf(c.ErrOrStderr(), "profile %s, budget %s\n", profile, resolver.Size(r.Profile.Budget))
+			over := ""
+			if r.Profile.Budget > 0 && r.Total() > r.Profile.Budget {
+				over = ": more than the budget, which this profile does not enforce"
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "profile %s, budget %s, total %s%s\n", profile, resolver.Size(r.Profile.Budget), resolver.Size(r.Total()), over)
 		}
 		return write(c.OutOrStdout(), *format, t, map[string]any{"profile": r.Profile.Name, "budget": r.Profile.Budget, "decisions": rows, "total": r.Total()})
 	}

@@ -21,17 +21,24 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := rootCommand()
-	if err := root.ExecuteContext(ctx); err != nil {
-		var no verdict
-		if errors.As(err, &no) {
-			fmt.Fprintln(os.Stderr, "skeep:", err)
-			return 1
-		}
-		fmt.Fprintln(os.Stderr, "skeep:", err)
-		return 2
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	root, out := rootCommand(), &output{to: os.Stdout}
+	root.SetOut(out)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
 	}
-	return 0
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintln(os.Stderr, "skeep:", err)
+	if errors.As(err, new(verdict)) {
+		return 1
+	}
+	return 2
 }
 
 // verdict is the error of a command whose answer is "no".

@@ -131,3 +131,76 @@ func TestMalformedFiles(t *testing.T) {
 	}
 	require.Greater(t, refused, len(files), "most of these are refused")
 }
+
+// TestWritesToWhatIsThere: a trace goes through links and into pipes and devices, and replaces none of them.
+func TestWritesToWhatIsThere(t *testing.T) {
+	command, dir := built(t), t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(path("real.json"), []byte("old"), 0o600))
+	require.NoError(t, os.Symlink("real.json", path("link.json")))
+	require.NoError(t, syscall.Mkfifo(path("fifo"), 0o600))
+	read := make(chan []byte, 1)
+	go func() {
+		b, _ := os.ReadFile(path("fifo"))
+		read <- b
+	}()
+	for _, name := range []string{"link.json", "fifo", "new.json"} {
+		out, err := exec.Command(command, "run", "-p", "1+1=", "--trace", path(name)).CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+	}
+	require.Contains(t, string(<-read), "traceEvents")
+	for _, name := range []string{"real.json", "new.json"} {
+		b, err := os.ReadFile(path(name))
+		require.NoError(t, err)
+		require.Contains(t, string(b), "traceEvents", name)
+	}
+	for name, kind := range map[string]os.FileMode{"link.json": os.ModeSymlink, "fifo": os.ModeNamedPipe, "new.json": 0} {
+		st, err := os.Lstat(path(name))
+		require.NoError(t, err)
+		require.Equal(t, kind, st.Mode().Type(), name)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 4, "nothing else is left")
+}
+
+// TestInterruptEndsReading: a signal ends a command that waits for input.
+func TestInterruptEndsReading(t *testing.T) {
+	command := built(t)
+	for _, args := range [][]string{{"tokenize"}, {"run"}} {
+		cmd := exec.Command(command, args...)
+		in, err := cmd.StdinPipe() // never written to
+		require.NoError(t, err)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		require.NoError(t, cmd.Start())
+		time.Sleep(300 * time.Millisecond)
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		err = cmd.Wait()
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%v: %v", args, err)
+		require.Equal(t, "skeep: interrupted\n", stderr.String())
+		_ = in.Close() // Wait has
+	}
+}
+
+// TestFullDevice: what could not be written is an error, whoever wrote it.
+func TestFullDevice(t *testing.T) {
+	command := built(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no full device: ", err)
+	}
+	defer full.Close()
+	model := filepath.Join(t.TempDir(), "tiny.gguf")
+	require.NoError(t, os.WriteFile(model, embedded.Model(), 0o644))
+	for _, args := range [][]string{{"kernels"}, {"kernels", "-o", "json"}, {"explain"}, {"inspect", model}, {"run", "-p", "1+1="},
+		{"quantize", model, "--type", "q8_0", "--dry-run"}, {"dump", model, "output_norm.weight"}} {
+		cmd := exec.Command(command, args...)
+		cmd.Stdout = full
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		require.Error(t, cmd.Run(), args)
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), args)
+		require.Contains(t, stderr.String(), "no space left", args)
+	}
+}

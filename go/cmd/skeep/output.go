@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,8 +90,73 @@ func write(w io.Writer, format string, t table, object any) error {
 	return out.Render()
 }
 
+// writeFile writes a file as a whole or not at all. What is there and no regular file (a device, a pipe, a link) is
+// written to as it is.
+func writeFile(name string, content func(io.Writer) error) error {
+	if st, err := os.Lstat(name); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		if err != nil {
+			return err
+		}
+		return errors.Join(content(f), f.Close())
+	}
+	f, err := os.OpenFile(fmt.Sprintf("%s.%d.tmp", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(content(f), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// await is what read gives, or the reason why ctx ended: reading from a terminal or a pipe takes no notice of that.
+func await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type result struct {
+		bytes []byte
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := read()
+		done <- result{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.bytes, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// input is all of standard input.
+func input(c *cobra.Command) ([]byte, error) {
+	return await(c.Context(), func() ([]byte, error) { return io.ReadAll(c.InOrStdin()) })
+}
+
+// output remembers that something could not be written, which those who print tables do not look at.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.to.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 // writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
 func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), work func() (*quant.Report, error)) error {
+	if path == "-" || path == "" {
+		return fmt.Errorf("output %q, want a file's name: a model is named when it is complete", path)
+	}
 	out := c.ErrOrStderr()
 	wipe := ""
 	if f, isFile := out.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {

@@ -40,7 +40,7 @@ With --against-exact it also compares every prediction with those of F32 activat
 		if err != nil {
 			return err
 		}
-		text, err := os.ReadFile(args[1])
+		text, err := await(c.Context(), func() ([]byte, error) { return os.ReadFile(args[1]) })
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,10 @@ With --against-exact it also compares every prediction with those of F32 activat
 			return err
 		}
 		r := perplexityResult{Tokens: len(nll)}
-		for _, x := range nll {
+		for i, x := range nll {
+			if math.IsNaN(x) {
+				return fmt.Errorf("the model's prediction of token %d is not a number", i+1)
+			}
 			r.NLL += x / float64(len(nll))
 		}
 		r.Perplexity = math.Exp(r.NLL)

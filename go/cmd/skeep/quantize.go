@@ -39,8 +39,8 @@ func quantizeCommand() *cobra.Command {
 same bytes whatever their number. OUT appears when it is complete; until then, and when anything fails, an older
 file of that name stays as it is. A tensor with an element that its format cannot hold is an error.`,
 		Example: `  skeep quantize model-f16.gguf model-q4.gguf --type Q4_K_M
-  skeep quantize model-f16.gguf - --type Q4_K_M --dry-run   what would become of each tensor`,
-		Args: cobra.ExactArgs(2),
+  skeep quantize model-f16.gguf --type Q4_K_M --dry-run     what would become of each tensor`,
+		Args: cobra.RangeArgs(1, 2),
 	}
 	format := outputFlag(c)
 	typeFlags(c, &o.Type, &o.Pure)
@@ -48,6 +48,12 @@ file of that name stays as it is. A tensor with an element that its format canno
 	c.Flags().IntVar(&o.Threads, "threads", 0, "threads that encode (default: physical performance cores within affinity and quota)")
 	c.Flags().BoolVar(&dry, "dry-run", false, "print what would become of each tensor, write nothing")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		switch {
+		case !dry && len(args) == 1:
+			return errors.New("no OUT, want quantize IN OUT")
+		case !dry && c.Flags().Changed("output"):
+			return errors.New("-o is how --dry-run prints")
+		}
 		in, err := gguf.Open(args[0])
 		if err != nil {
 			return err

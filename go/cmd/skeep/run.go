@@ -103,12 +103,6 @@ input when it is no terminal and not empty (without a final newline), else the m
 			summarize(notes, r)
 			return nil
 		}
-		var given []int32
-		if ids != "" {
-			if given, err = parseIDs(ids); err != nil {
-				return err
-			}
-		}
 		text, found, err := promptText(c, prompt)
 		if err != nil {
 			return err
@@ -121,7 +115,8 @@ input when it is no terminal and not empty (without a final newline), else the m
 		for _, note := range m.Notes() {
 			fmt.Fprintln(notes, "note:", note)
 		}
-		if given == nil {
+		var given []int32
+		if ids == "" {
 			if !found {
 				if text = m.Example(); text == "" {
 					return errors.New("no prompt: give -p, --ids or standard input; this model has no example of its own")
@@ -129,6 +124,9 @@ input when it is no terminal and not empty (without a final newline), else the m
 			}
 			given = m.Tokenizer().Encode(text, tokenizer.Options{BOS: true})
 		} else {
+			if given, err = parseIDs(ids, m.Tokenizer().Len()); err != nil {
+				return fmt.Errorf("--ids: %w", err)
+			}
 			text = m.Tokenizer().Decode(given, tokenizer.DecodeOptions{})
 		}
 		if len(given) == 0 {
@@ -137,9 +135,13 @@ input when it is no terminal and not empty (without a final newline), else the m
 		stream := io.Discard
 		if format == "text" {
 			stream = c.OutOrStdout()
-			fmt.Fprint(notes, "\n", text)
 		}
-		r, err := generate(c, m, given, model.GenerateOptions{Sample: p, MaxTokens: n}, stream)
+		begin := func() { // the prompt is shown once it has been computed
+			if format == "text" {
+				fmt.Fprint(notes, "\n", text)
+			}
+		}
+		r, err := generate(c, m, given, model.GenerateOptions{Sample: p, MaxTokens: n}, begin, stream)
 		if err != nil {
 			return err
 		}
@@ -164,25 +166,29 @@ func promptText(c *cobra.Command, flag string) (text string, found bool, err err
 	if in, isFile := c.InOrStdin().(*os.File); isFile && term.IsTerminal(int(in.Fd())) {
 		return "", false, nil
 	}
-	b, err := io.ReadAll(c.InOrStdin())
+	b, err := input(c)
 	return strings.TrimSuffix(string(b), "\n"), len(b) > 0, err // the newline that echo adds
 }
 
-func parseIDs(list string) (ids []int32, err error) {
+// parseIDs reads token ids of a vocabulary of n.
+func parseIDs(list string, n int) (ids []int32, err error) {
 	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
 		id, err := strconv.ParseInt(field, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("--ids: %w", err)
+			return nil, fmt.Errorf("%q is no token id", field)
+		}
+		if id < 0 || id >= int64(n) {
+			return nil, fmt.Errorf("token id %d, want 0 to %d", id, n-1)
 		}
 		ids = append(ids, int32(id))
 	}
 	if len(ids) == 0 {
-		return nil, errors.New("--ids: no id given")
+		return nil, errors.New("no token id given")
 	}
 	return ids, nil
 }
 
-func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.GenerateOptions, stream io.Writer) (r runResult, err error) {
+func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.GenerateOptions, begin func(), stream io.Writer) (r runResult, err error) {
 	s, err := m.NewSession()
 	if err != nil {
 		return r, err
@@ -199,6 +205,7 @@ func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.Generate
 		}
 		if last = time.Now(); tokens == 0 {
 			first = last
+			begin()
 		}
 		tokens++
 		if t.Stop != model.StopEOS {
@@ -265,30 +272,4 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 	line("off-heap", "%s (with KV cache %s, slab %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab))
 	line("mapped", "%s (%s in memory)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))
 	line("resident", "%s", resolver.Size(r.Memory.Resident))
-}
-
-// writeFile writes a file as a whole or not at all.
-func writeFile(name string, content func(io.Writer) error) error {
-	f, err := os.CreateTemp(dirOf(name), ".skeep-*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(content(f), f.Close())
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
-func dirOf(name string) string {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		return name[:i+1]
-	}
-	return "."
 }

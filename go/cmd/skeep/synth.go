@@ -72,7 +72,7 @@ func parseParams(s string) (float64, error) {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if n *= factor; err != nil || !(n >= 1) || math.IsInf(n, 0) {
-		return 0, fmt.Errorf("--params %q, want a number such as 260K, 15M or 1.1B", s)
+		return 0, fmt.Errorf("--params %q, want a number such as 4M, 110M or 1.1B", s)
 	}
 	return n, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -44,7 +43,7 @@ a line each. --decode reads ids instead, a text for each line.`,
 		if err := source.Close(); err != nil {
 			return err
 		}
-		in, err := io.ReadAll(c.InOrStdin())
+		in, err := input(c)
 		if err != nil {
 			return err
 		}
@@ -52,7 +51,7 @@ a line each. --decode reads ids instead, a text for each line.`,
 		defer out.Flush()
 		if decode {
 			for line := range strings.Lines(string(in)) {
-				ids, err := parseIDs(line)
+				ids, err := parseIDs(line, t.Len())
 				if err != nil {
 					return err
 				}
