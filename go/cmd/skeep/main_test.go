@@ -71,18 +71,17 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// built is the command as people install it.
-func built(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "skeep")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+// itself is the command, which the test's binary is when it is called so.
+func itself(t *testing.T) string {
+	path, err := exec.LookPath("skeep")
+	require.NoError(t, err)
 	return path
 }
 
 // TestMalformedFiles cuts and corrupts a model in many ways: each command ends by itself with exit status
 // 0 or 2 and a named error, within a second of processor time and 256 MB, and writes nothing.
 func TestMalformedFiles(t *testing.T) {
-	command := built(t)
+	command := itself(t)
 	model := embedded.Model()
 	header := bytes.Index(model, []byte("output_norm.weight")) + 64
 	random := rand.New(rand.NewPCG(3, 4))
@@ -134,7 +133,7 @@ func TestMalformedFiles(t *testing.T) {
 
 // TestWritesToWhatIsThere: a trace goes through links and into pipes and devices, and replaces none of them.
 func TestWritesToWhatIsThere(t *testing.T) {
-	command, dir := built(t), t.TempDir()
+	command, dir := itself(t), t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.WriteFile(path("real.json"), []byte("old"), 0o600))
 	require.NoError(t, os.Symlink("real.json", path("link.json")))
@@ -166,7 +165,7 @@ func TestWritesToWhatIsThere(t *testing.T) {
 
 // TestInterruptEndsReading: a signal ends a command that waits for input.
 func TestInterruptEndsReading(t *testing.T) {
-	command := built(t)
+	command := itself(t)
 	for _, args := range [][]string{{"tokenize"}, {"run"}} {
 		cmd := exec.Command(command, args...)
 		in, err := cmd.StdinPipe() // never written to
@@ -185,7 +184,7 @@ func TestInterruptEndsReading(t *testing.T) {
 
 // TestFullDevice: what could not be written is an error, whoever wrote it.
 func TestFullDevice(t *testing.T) {
-	command := built(t)
+	command := itself(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("no full device: ", err)

@@ -90,23 +90,31 @@ func write(w io.Writer, format string, t table, object any) error {
 	return out.Render()
 }
 
-// writeFile writes a file as a whole or not at all. What is there and no regular file (a device, a pipe, a link) is
+// resultFile is a file to be, of a result that is written at the end.
+type resultFile struct {
+	*os.File
+	name string // that it gets when it is whole, or ""
+}
+
+// createFile says at once when a file cannot be written. What is there and no regular file (a device, a pipe, a link) is
 // written to as it is.
-func writeFile(name string, content func(io.Writer) error) error {
+func createFile(name string) (resultFile, error) {
 	if st, err := os.Lstat(name); err == nil && !st.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-		if err != nil {
-			return err
-		}
-		return errors.Join(content(f), f.Close())
+		return resultFile{f, ""}, err
 	}
 	f, err := os.OpenFile(fmt.Sprintf("%s.%d.tmp", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
+	return resultFile{f, name}, err
+}
+
+// finish writes the content, as a whole or not at all.
+func (f resultFile) finish(content func(io.Writer) error) error {
+	err := errors.Join(content(f), f.Close())
+	if f.name == "" {
 		return err
 	}
-	err = errors.Join(content(f), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = os.Rename(f.Name(), f.name)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +64,7 @@ input when it is no terminal and not empty (without a final newline), else the m
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile with C functions for go tool pprof to this file")
 	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
 	c.MarkFlagsMutuallyExclusive("prompt", "ids")
-	c.RunE = func(c *cobra.Command, args []string) (err error) {
+	c.RunE = func(c *cobra.Command, args []string) (finished error) {
 		if format != "text" && format != "json" {
 			return fmt.Errorf("output format %q, want text or json", format)
 		}
@@ -80,21 +79,24 @@ input when it is no terminal and not empty (without a final newline), else the m
 			return err
 		}
 		if traceFile != "" {
+			f, err := createFile(traceFile)
+			if err != nil {
+				return err
+			}
 			o.Trace = trace.NewRecorder(1 << 18)
-			defer func() { err = errors.Join(err, writeFile(traceFile, o.Trace.WritePerfetto)) }()
+			defer func() { finished = errors.Join(finished, f.finish(o.Trace.WritePerfetto)) }()
 		}
 		if cpuProfile != "" {
-			var profile bytes.Buffer
-			if err := pprof.StartCPUProfile(&profile); err != nil {
+			f, err := createFile(cpuProfile)
+			if err != nil {
 				return err
 			}
 			defer func() {
-				pprof.StopCPUProfile()
-				err = errors.Join(err, writeFile(cpuProfile, func(w io.Writer) error {
-					_, err := profile.WriteTo(w)
-					return err
-				}))
+				finished = errors.Join(finished, f.finish(func(io.Writer) error { pprof.StopCPUProfile(); return nil }))
 			}()
+			if err := pprof.StartCPUProfile(f); err != nil {
+				return err
+			}
 		}
 		notes := c.ErrOrStderr()
 		o.Explain = func(r *resolver.Resolution) error {
@@ -111,7 +113,7 @@ input when it is no terminal and not empty (without a final newline), else the m
 		if err != nil {
 			return refusal(err)
 		}
-		defer func() { err = errors.Join(err, m.Close()) }()
+		defer func() { finished = errors.Join(finished, m.Close()) }()
 		for _, note := range m.Notes() {
 			fmt.Fprintln(notes, "note:", note)
 		}
