@@ -320,6 +320,9 @@ func TestArithmeticAgreesWithIndices(t *testing.T) {
 			l, n = got, want
 		}
 	})
+	if testing.Short() {
+		return // too few layouts for each op to succeed at least once
+	}
 	for _, op := range []string{"narrow", "step", "slice", "transpose", "squeeze", "unsqueeze", "split", "merge"} {
 		assert.NotZero(t, done[op], "%s never succeeded", op)
 	}
