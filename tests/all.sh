@@ -25,8 +25,9 @@ step() {
     failed+=("$name"); echo "FAIL  $name ($((SECONDS - start)) s)"; tail -n 60 "$log/out" | sed 's/^/      /'
   fi
   # Tests that skipped themselves: of Go with their reasons, of CMake by name.
-  sed -n -e '/^ *--- SKIP/{N;s/\n */: /;s/^ *--- SKIP: /      skipped /;p}' \
-    -e 's/.* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/      skipped \1 of tests\/c: lacks a tool/p' "$log/out" | sort -u >>"$log/skips"
+  awk '/\.go:[0-9]+: / { why = $0; sub(/^ */, "", why) }
+    /^ *--- SKIP: / { print "      skipped " $3 ": " why }
+    / Test *#[0-9]+: .*\*\*\*Skipped/ { sub(/.* Test *#[0-9]+: /, ""); print "      skipped " $1 " of tests/c: lacks a tool" }' "$log/out" | sort -u >>"$log/skips"
 }
 skip() { skipped+=("$1: $2"); echo "skip  $1: $2"; } # NAME REASON
 # have TOOL REASON NAME: true when the tool is there, else notes the step as skipped.
@@ -75,8 +76,7 @@ else
 fi
 # Instrumented and emulated: without what takes minutes there and has sisters that do not.
 slow='MatMulBodies|SeesEveryBit|EveryPair|EncodeErrors|EncodeSpoils|F04_|TestDenseAttend$'
-step "go test -race" env -u SKEEP_TEST_GEMMA go test -race ./go/arch ./go/exec ./go/gguf ./go/load ./go/model ./go/quant ./go/resolver ./go/sample \
-  ./go/skeep ./go/tensor ./go/tokenizer ./go/trace
+step "go test -race" env -u SKEEP_TEST_GEMMA go test -race $(go list ./go/... | grep -vE '/(cmd/skeep|internal/core)$')
 step "go test -race, core" go test -race -short -skip "$slow" ./go/internal/core
 # With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1. It makes Go allocate.
 step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$PWD/tests/cc-O1" go test -asan -short -skip "$slow|DoNotAllocate" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
