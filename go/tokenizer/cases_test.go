@@ -13,31 +13,24 @@ import (
 
 // Tests named after rows of go/internal/core/testdata/cases.tsv.
 
-// named is a header whose pre-tokenizer is another, or none when it is nil.
-type named struct {
+// changed is a header in which one key has another value, or is absent when that is nil.
+type changed struct {
 	arch.Header
-	pre any
+	key   string
+	value any
 }
 
-func (h named) Value(key string) (arch.Value, bool) {
-	if key == "tokenizer.ggml.pre" {
-		return value{h.pre}, h.pre != nil
+func (h changed) Value(key string) (arch.Value, bool) {
+	if key == h.key {
+		return value{h.value}, h.value != nil
 	}
 	return h.Header.Value(key)
 }
 
-// spaced is a header with another add_space_prefix, or none.
-type spaced struct {
-	arch.Header
-	prefix any
-}
-
-func (h spaced) Value(key string) (arch.Value, bool) {
-	if key == "tokenizer.ggml.add_space_prefix" {
-		return value{h.prefix}, h.prefix != nil
-	}
-	return h.Header.Value(key)
-}
+const (
+	keyPre         = "tokenizer.ggml.pre"
+	keySpacePrefix = "tokenizer.ggml.add_space_prefix"
+)
 
 // A known name is its rule; an absent one, "default" and an unknown one are refused with the names there are, and
 // WithPre decides. The small vocabulary needs no files, the real ones show that the rule matters.
@@ -45,20 +38,20 @@ func TestH01_preDecides(t *testing.T) {
 	check := func(h arch.Header, own, other string) {
 		require.Equal(t, own, mustNew(t, h).Pre())
 		for _, pre := range []any{nil, "default", "unknown-xyz"} {
-			_, err := tokenizer.New(named{h, pre})
+			_, err := tokenizer.New(changed{h, keyPre, pre})
 			var e *tokenizer.PreError
 			require.ErrorAs(t, err, &e)
 			for _, known := range tokenizer.Pretokenizers() {
 				require.Contains(t, err.Error(), known)
 			}
-			require.Equal(t, own, mustNew(t, named{h, pre}, tokenizer.WithPre(own)).Pre())
+			require.Equal(t, own, mustNew(t, changed{h, keyPre, pre}, tokenizer.WithPre(own)).Pre())
 		}
-		renamed := mustNew(t, named{h, other})
+		renamed := mustNew(t, changed{h, keyPre, other})
 		require.Equal(t, other, renamed.Pre())
 		text := "In 2024 I'LL see 12345 of (self):\n\n\treturn\tthem.\n\n"
 		a, b := mustNew(t, h).Encode(text, tokenizer.Options{}), renamed.Encode(text, tokenizer.Options{})
 		require.NotEqual(t, a, b)
-		require.Equal(t, a, mustNew(t, named{h, other}, tokenizer.WithPre(own)).Encode(text, tokenizer.Options{}))
+		require.Equal(t, a, mustNew(t, changed{h, keyPre, other}, tokenizer.WithPre(own)).Encode(text, tokenizer.Options{}))
 		require.Equal(t, b, mustNew(t, h, tokenizer.WithPre(other)).Encode(text, tokenizer.Options{}))
 	}
 	check(bpeHeader("gpt-2", []string{"1 2", "12 3", "Ċ Ċ", "' L", "'L L"}), "gpt-2", "qwen2")
@@ -73,7 +66,7 @@ func TestH02_leadingSpace(t *testing.T) {
 	h, vectors := vocabulary(t, "llama-spm")
 	check(t, mustNew(t, h), vectors)
 	for _, prefix := range []any{true, false, nil} {
-		tok := mustNew(t, spaced{h, prefix})
+		tok := mustNew(t, changed{h, keySpacePrefix, prefix})
 		require.Equal(t, prefix != false, tok.AddSpacePrefix())
 		want := map[string][]string{"": {}, "a": {"▁a"}, " a": {"▁▁a"}, "  a": {"▁▁▁a"}, "<s>a": {"<s>", "▁a"}, "<s> a": {"<s>", "▁▁a"}}
 		for text, pieces := range want {
@@ -85,7 +78,7 @@ func TestH02_leadingSpace(t *testing.T) {
 			}
 			require.Equal(t, expected, spelled, "%q, add_space_prefix %v", text, prefix)
 			require.Equal(t, text, tok.Decode(got, tokenizer.DecodeOptions{Special: true}), "%q, add_space_prefix %v", text, prefix)
-			require.Equal(t, newSlow(spaced{h, prefix}, nil).encode(text, true), got, "%q", text)
+			require.Equal(t, newSlow(changed{h, keySpacePrefix, prefix}, nil).encode(text, true), got, "%q", text)
 		}
 	}
 }
