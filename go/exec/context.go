@@ -20,6 +20,8 @@ type View = skeep.View
 //     I32 views: token ids, positions, sequence ids. Extents depend on the step's token count T and on
 //     the number of rows whose logits are wanted, so that two steps of equal counts have the same tape.
 //   - Layout arithmetic of a step goes through the context too, so that a recording sees it.
+//   - An input may lie in any layout: one with gaps in its last axis (transposed, stepped) is copied where an op
+//     reads rows, visibly in the trace. Caches that KVStore writes have none.
 //   - A Context belongs to one goroutine at a time.
 //
 // Shapes: T tokens, [T, n] activations in F32. Each op's decomposition into primitives (MatMulT, Add,

@@ -281,6 +281,10 @@ func (e *Eager) Input(_ string, v View) View {
 // Embed implements Context.
 func (e *Eager) Embed(table, ids View, scale float32) View {
 	const op = "embed"
+	e.gather(op, &ids)
+	if l := &table.Desc().Layout; l.Block > 1 && l.BlockAxis != int8(l.Rank)-1 { // rows that are no blocks
+		table = e.copy(op, table, f32)
+	}
 	y := e.alloc(op, f32, tensor.ShapeOf(dim(&ids, 0), dim(&table, 0)))
 	if e.err != nil {
 		return View{}
@@ -299,6 +303,7 @@ func (e *Eager) Norm(x, before, w, after View, eps float32) (sum, y View) {
 		return View{}, View{}
 	}
 	sum = x
+	e.gather(op, &x, &before, &w, &after)
 	var sumOut View
 	if !before.IsZero() {
 		sumOut = e.alloc(op, f32, x.Shape())
@@ -323,7 +328,7 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 	for _, integer := range [2]bool{true, false} {
 		var ws, bs, ys [3]View
 		var at [3]int
-		n := 0
+		n, input := 0, x
 		for i := range w {
 			if e.err != nil {
 				return [3]View{}
@@ -333,7 +338,8 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 			}
 			ws[n], bs[n], at[n] = w[i], bias[i], i
 			if !integer {
-				ws[n] = e.multipliable(op, x, w[i])
+				input = e.even(op, input)
+				ws[n] = e.multipliable(op, input, w[i])
 			}
 			ys[n] = e.alloc(op, f32, withLast(x.Shape(), dim(&w[i], 1)))
 			n++
@@ -341,10 +347,10 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 		if n == 0 {
 			continue
 		}
-		input := x
 		if integer {
 			input = e.quantize(x)
 		}
+		e.gather(op, &bs[0], &bs[1], &bs[2])
 		if e.err != nil {
 			return [3]View{}
 		}
@@ -394,7 +400,7 @@ func (e *Eager) quantize(x View) View {
 	if q := &e.quantized; !q.view.IsZero() && q.of == x.Value() {
 		return q.view
 	}
-	x = e.gather(op, x)
+	e.gather(op, &x)
 	y := e.alloc(op, a8, x.Shape())
 	if e.err != nil {
 		return View{}
@@ -419,21 +425,52 @@ func (e *Eager) multipliable(op string, x, w View) View {
 	if _, st := core.Select(core.OpMatMulT, []*core.View{x.Desc(), w.Desc()}); st.Code == core.OK || st.Operand == 0 {
 		return w
 	}
-	return e.copy(op, w)
+	return e.copy(op, w, f32)
 }
 
-// gather is x with its last axis free of gaps: x itself, or a copy, which the trace shows.
-func (e *Eager) gather(op string, x View) View {
-	l := x.Layout()
-	if e.err != nil || l.Rank == 0 || l.Stride[l.Rank-1] == 1 || l.Shape[l.Rank-1] == 1 {
+// gather replaces inputs that have gaps in their last axis, which ops of the core read in rows, by copies, which the
+// trace shows.
+func (e *Eager) gather(op string, inputs ...*View) {
+	for _, x := range inputs {
+		if l := &x.Desc().Layout; e.err == nil && l.Block == 1 && !inRows(l) {
+			*x = e.copy(op, *x, x.Format())
+		}
+	}
+}
+
+// inRows reports whether the elements of the last axis follow each other.
+func inRows(l *tensor.Layout) bool {
+	return l.Rank == 0 || l.Stride[l.Rank-1] == 1 || l.Shape[l.Rank-1] == 1
+}
+
+// even is x with rows of the last axis that are free of gaps and evenly spaced over all other axes, as a product
+// walks them: x itself, or a copy.
+func (e *Eager) even(op string, x View) View {
+	l := &x.Desc().Layout
+	if e.err != nil || l.Block != 1 {
 		return x
 	}
-	return e.copy(op, x)
+	even, rows, stride := inRows(l), int64(1), int64(0)
+	for a := int(l.Rank) - 2; a >= 0 && even; a-- {
+		if l.Shape[a] == 1 {
+			continue
+		}
+		if rows == 1 {
+			stride = l.Stride[a]
+		}
+		even = l.Stride[a] == rows*stride
+		rows *= l.Shape[a]
+	}
+	if even {
+		return x
+	}
+	return e.copy(op, x, x.Format())
 }
 
-func (e *Eager) copy(op string, v View) View {
+// copy is v in format f, gap-free, in this layer's memory.
+func (e *Eager) copy(op string, v View, f tensor.Format) View {
 	c := skeep.Copier{Pool: e.pool, Step: e.step, Trace: e.trace, Layer: int32(e.layer)}
-	y, err := c.Materialize(v.Name(), v, f32, e.slab)
+	y, err := c.Materialize(v.Name(), v, f, e.slab)
 	if err != nil {
 		e.fail(op, err)
 		return View{}
@@ -445,6 +482,7 @@ func (e *Eager) copy(op string, v View) View {
 // Rope implements Context.
 func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 	const op = "rope"
+	e.gather(op, &x, &positions, &factors)
 	y := e.alloc(op, f32, x.Shape())
 	if e.err != nil {
 		return View{}
@@ -461,6 +499,7 @@ func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 // KVStore implements Context.
 func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View) {
 	const op = "kv_store"
+	e.gather(op, &k, &v, &positions, &sequences)
 	if e.err != nil {
 		return View{}, View{}
 	}
@@ -476,6 +515,7 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 // Attend implements Context.
 func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View {
 	const op = "attend"
+	e.gather(op, &q, &kAll, &vAll, &positions, &sequences)
 	y := e.alloc(op, f32, q.Shape())
 	if e.err != nil {
 		return View{}
@@ -490,6 +530,7 @@ func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams)
 
 // binary is an op of two tensors with a's shape.
 func (e *Eager) binary(op string, a, b View, run func(*skeep.Pool, *core.Step, *core.View, *core.View, *core.View) core.Status) View {
+	e.gather(op, &a, &b)
 	y := e.alloc(op, f32, a.Shape())
 	if e.err != nil {
 		return View{}
@@ -504,6 +545,7 @@ func (e *Eager) binary(op string, a, b View, run func(*skeep.Pool, *core.Step, *
 // GLU implements Context.
 func (e *Eager) GLU(gate, up View, form GLUForm) View {
 	const op = "glu"
+	e.gather(op, &gate, &up)
 	y := e.alloc(op, f32, gate.Shape())
 	if e.err != nil {
 		return View{}
@@ -524,6 +566,7 @@ func (e *Eager) Mul(a, b View) View { return e.binary("mul", a, b, core.Mul) }
 // Softmax implements Context.
 func (e *Eager) Softmax(x View, scale float32) View {
 	const op = "softmax"
+	e.gather(op, &x)
 	y := e.alloc(op, f32, x.Shape())
 	if e.err != nil {
 		return View{}
