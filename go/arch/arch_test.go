@@ -87,11 +87,15 @@ func (v value) Array() (Values, bool) {
 		return values[string](a), true
 	case []int32:
 		return values[int32](a), true
+	case []bool:
+		return values[bool](a), true
+	case []float32:
+		return values[float32](a), true
 	}
 	return nil, false
 }
 
-type values[T string | int32] []T
+type values[T string | int32 | bool | float32] []T
 
 func (v values[T]) Elem() Kind     { var t T; return value{t}.Kind() }
 func (v values[T]) Len() int       { return len(v) }
@@ -358,6 +362,16 @@ func TestA14_perLayerArrays(t *testing.T) {
 			h.tensors[i].Shape = tensor.ShapeOf(16, 64)
 		}
 	}
+	for _, name := range []string{"blk.1.attn_norm.weight", "blk.2.ffn_norm.weight"} { // of a part that the layer does not have
+		var e *Error
+		_, err := Describe(h)
+		require.ErrorAs(t, err, &e)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.Equal(t, name, e.Tensor)
+		h.remove(strings.Replace(name, "norm", "q", 1), strings.Replace(name, "norm", "k", 1), strings.Replace(name, "norm", "v", 1),
+			strings.Replace(name, "norm", "output", 1), strings.Replace(name, "norm", "gate", 1), strings.Replace(name, "norm", "up", 1),
+			strings.Replace(name, "norm", "down", 1), name)
+	}
 	m := describe(t, h)
 	for i, want := range [][3]int{{8, 4, 96}, {0, 0, 96}, {8, 2, 0}, {8, 4, 96}} {
 		l := m.Layers[i]
@@ -365,8 +379,6 @@ func TestA14_perLayerArrays(t *testing.T) {
 	}
 	_, _, ok := m.Layers[1].Caches(KV{Context: 256, Chunk: 32, Sequences: 1})
 	require.False(t, ok)
-	require.Contains(t, m.Unused, "blk.1.attn_q.weight") // a layer without attention reads none
-	require.Contains(t, m.Unused, "blk.2.ffn_up.weight")
 
 	h.kv["llama.attention.head_count_kv"] = uint32(4) // one number beside an array
 	for i := range h.tensors {
@@ -418,11 +430,20 @@ func TestA29_missingTensors(t *testing.T) {
 
 func TestA30_extraTensors(t *testing.T) {
 	h := tiny()
-	extra := []string{"v.blk.0.attn_q.weight", "v.blk.0.ln1.bias", "v.blk.0.ffn.0.weight", "blk.2.attn_q.weight", "blk.0.attn_qkv.weight"}
+	extra := []string{"v.blk.0.attn_q.weight", "v.blk.0.ln1.bias", "v.blk.0.ffn.0.weight", "mm.0.weight"}
 	for _, name := range extra {
 		h.add(name, 3, 5)
 	}
 	require.Equal(t, extra, describe(t, h).Unused)
+	for _, name := range []string{"blk.2.attn_q.weight", "blk.0.attn_qkv.weight", "blk.0.ffn_up.bias", "what.is.this"} { // leaving these out could give wrong numbers
+		h.add(name, 3, 5)
+		_, err := Describe(h)
+		var e *Error
+		require.ErrorAs(t, err, &e, name)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.Equal(t, name, e.Tensor)
+		h.remove(name)
+	}
 }
 
 func TestA31_degenerate(t *testing.T) {

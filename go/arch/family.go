@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"math"
 	"slices"
 
 	"github.com/skeep-project/skeep/go/tensor"
@@ -12,6 +11,7 @@ type family struct {
 	rope       RopeForm
 	activation Activation
 	tensors    []row
+	keys       Facts                 // what it reads, with defaults of its own, and what it refuses
 	facts      func(*Model, *reader) // what remains, once the hyperparameters are read
 }
 
@@ -24,53 +24,8 @@ type row struct {
 	dims     func(*Model, *Layer) []int
 }
 
-// families is THE table of architectures.
-var families = map[string]family{
-	// Llama 1 to 3, Mistral, Mixtral and what follows their form.
-	"llama": {
-		rope:    RopeNormal,
-		tensors: slices.Concat(outer, attention, biases(true, tensor.AttnQ, tensor.AttnK, tensor.AttnV, tensor.AttnOutput), feedForward, experts),
-	},
-	"qwen2": {
-		rope:    RopeNeoX,
-		tensors: slices.Concat(outer, attention, biases(false, tensor.AttnQ, tensor.AttnK, tensor.AttnV), feedForward),
-	},
-	"qwen3": {
-		rope:    RopeNeoX,
-		tensors: slices.Concat(outer, attention, qkNorms, feedForward),
-		facts:   func(m *Model, _ *reader) { m.everyLayer(func(l *Layer, _ int) { l.QKNorm = true }) },
-	},
-	"gemma3": {
-		rope:       RopeNeoX,
-		activation: GELUTanh,
-		tensors:    slices.Concat(outer, attention, qkNorms, feedForward, postNorms),
-		facts:      gemma3,
-	},
-}
-
-// gemma3: of six layers the first five see a window and rotate with a base of their own, unscaled; the
-// sixth sees everything. Most files state neither the six nor that base. Norm weights hold the +1
-// already. Gemma Team 2025.
-func gemma3(m *Model, r *reader) {
-	period := r.count("attention.sliding_window_pattern", 6, 1, maxLayers)
-	localBase := float32(r.float("rope.freq_base_swa", false, 10_000, 1, 1e12))
-	if r.err != nil {
-		return
-	}
-	m.EmbedScale = float32(math.Sqrt(float64(m.Width)))
-	m.FinalSoftcap = float32(r.float("final_logit_softcapping", false, 0, 0, 1e6))
-	m.everyLayer(func(l *Layer, i int) {
-		l.QKNorm, l.PostNorms = true, true
-		if len(m.Layers) == 62 && l.Heads > 0 { // the 27B model scales by width per head, which is not its head's
-			l.AttnScale = float32(1 / math.Sqrt(float64(m.Width)/float64(l.Heads)))
-		}
-		if i%period == period-1 {
-			l.Window = 0
-		} else if l.Window > 0 {
-			l.Rope = Rope{Form: l.Rope.Form, Dims: l.Rope.Dims, Base: localBase, Scale: 1, AttnFactor: 1}
-		}
-	})
-}
+// families is THE table of architectures, each of which stands in a file of its own.
+var families = map[string]family{"llama": llama, "qwen2": qwen2, "qwen3": qwen3, "gemma3": gemma3}
 
 func (m *Model) everyLayer(set func(l *Layer, i int)) {
 	for i := range m.Layers {

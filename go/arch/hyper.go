@@ -20,9 +20,10 @@ const (
 	maxExperts = 1 << 14
 )
 
-// reader reads metadata and keeps the first error; later reads return zeros.
+// reader reads metadata by the rows of a family's table and keeps the first error; later reads return zeros.
 type reader struct {
 	h      Header
+	keys   Facts  // of the family
 	prefix string // "llama."
 	err    error
 }
@@ -34,22 +35,47 @@ func (r *reader) fail(kind error, key, format string, args ...any) {
 	}
 }
 
-// value looks for a key; nil when it is absent, which is an error when required.
-func (r *reader) value(key string, required bool) Value {
-	v, ok := r.h.Value(key)
-	if !ok && required {
+// find looks for a key of the family's under all its names: the whole name that the file has and its value, or nil
+// when it is absent, which is an error when the row has no default.
+func (r *reader) find(name string) (key string, v Value) {
+	x, declared := r.keys.Find(name)
+	key = r.prefix + name
+	if !declared || x.Effect != Read {
+		r.fail(ErrUnsupported, key, "is read, and no row of the table says so")
+	}
+	for _, other := range append([]string{name}, x.Aliases...) {
+		found, ok := r.h.Value(r.prefix + other)
+		switch {
+		case !ok:
+		case v == nil:
+			key, v = r.prefix+other, found
+		case words(v) != words(found):
+			r.fail(ErrInvalid, r.prefix+other, "%s, but %s is %s, and both name the same", words(found), key, words(v))
+		}
+	}
+	if v == nil && x.Default == nil {
 		r.fail(ErrMissing, key, "required and absent")
 	}
-	if !ok || r.err != nil {
-		return nil
+	if r.err != nil {
+		return key, nil
 	}
-	return v
+	return key, v
+}
+
+// absent is the number that an absent key stands for, 0 when it follows from other keys.
+func (r *reader) absent(name string) float64 {
+	x, _ := r.keys.Find(name)
+	n, _ := x.Default.(float64)
+	return n
 }
 
 // text reads a key that holds a string. The key is whole.
 func (r *reader) text(key string, required bool) string {
-	v := r.value(key, required)
-	if v == nil {
+	v, ok := r.h.Value(key)
+	if !ok {
+		if required {
+			r.fail(ErrMissing, key, "required and absent")
+		}
 		return ""
 	}
 	s, ok := v.Text()
@@ -75,23 +101,21 @@ func (r *reader) integer(key string, v Value, least, most int) int {
 	return 0
 }
 
-// count reads an integer of the family's; absent, it is otherwise, or an error when that is negative.
-func (r *reader) count(key string, otherwise, least, most int) int {
-	key = r.prefix + key
-	v := r.value(key, otherwise < 0)
+// count reads an integer of the family's within bounds. given is false when the key is absent: n is its default then.
+func (r *reader) count(name string, least, most int) (n int, given bool) {
+	key, v := r.find(name)
 	if v == nil {
-		return otherwise
+		return int(r.absent(name)), false
 	}
-	return r.integer(key, v, least, most)
+	return r.integer(key, v, least, most), true
 }
 
-// perLayer reads an integer that is one for all layers, or an array of one each. Only in an array may it
-// be zero.
-func (r *reader) perLayer(key string, layers int, otherwise []int, most int) []int {
-	key = r.prefix + key
-	v := r.value(key, otherwise == nil)
+// perLayer reads an integer that is one for all layers, or an array of one each; nil when it is absent. Only in an
+// array may it be zero.
+func (r *reader) perLayer(name string, layers, most int) []int {
+	key, v := r.find(name)
 	if v == nil {
-		return otherwise
+		return nil
 	}
 	all := make([]int, layers)
 	a, ok := v.Array()
@@ -112,12 +136,11 @@ func (r *reader) perLayer(key string, layers int, otherwise []int, most int) []i
 	return all
 }
 
-// float reads a number of the family's within bounds; absent, it is otherwise.
-func (r *reader) float(key string, required bool, otherwise, least, most float64) float64 {
-	key = r.prefix + key
-	v := r.value(key, required)
+// float reads a number of the family's within bounds. given is false when the key is absent: x is its default then.
+func (r *reader) float(name string, least, most float64) (x float64, given bool) {
+	key, v := r.find(name)
 	if v == nil {
-		return otherwise
+		return r.absent(name), false
 	}
 	x, ok := v.Float()
 	switch {
@@ -126,33 +149,36 @@ func (r *reader) float(key string, required bool, otherwise, least, most float64
 	case !(x >= least && x <= most): // also NaN
 		r.fail(ErrInvalid, key, "%g, must be %g to %g", x, least, most)
 	default:
-		return x
+		return x, true
 	}
-	return 0
+	return 0, true
 }
 
 // model reads the hyperparameters that all families share.
 func (r *reader) model(m *Model, f family) {
-	layers := r.count("block_count", -1, 1, maxLayers)
-	m.Context = r.count("context_length", -1, 1, maxContext)
-	m.Width = r.count("embedding_length", -1, 1, maxWidth)
-	m.Eps = float32(r.float("attention.layer_norm_rms_epsilon", true, 0, 1e-12, 1))
-	heads := r.perLayer("attention.head_count", layers, nil, maxHeads)
-	kvHeads := r.perLayer("attention.head_count_kv", layers, heads, maxHeads)
-	ff := r.perLayer("feed_forward_length", layers, nil, maxFF)
-	m.Experts = r.count("expert_count", 0, 0, maxExperts)
-	m.ExpertsUsed = r.count("expert_used_count", 0, 0, maxExperts)
-	if m.Experts > 0 && (m.ExpertsUsed < 1 || m.ExpertsUsed > m.Experts) {
-		r.fail(ErrInvalid, r.prefix+"expert_used_count", "%d of %d experts", m.ExpertsUsed, m.Experts)
+	layers, _ := r.count("block_count", 1, maxLayers)
+	m.Context, _ = r.count("context_length", 1, maxContext)
+	m.Width, _ = r.count("embedding_length", 1, maxWidth)
+	eps, _ := r.float("attention.layer_norm_rms_epsilon", 1e-12, 1)
+	heads := r.perLayer("attention.head_count", layers, maxHeads)
+	kvHeads := r.perLayer("attention.head_count_kv", layers, maxHeads)
+	if kvHeads == nil {
+		kvHeads = heads
 	}
-	window := r.count("attention.sliding_window", 0, 0, maxContext)
-	softcap := float32(r.float("attn_logit_softcapping", false, 0, 0, 1e6))
+	ff := r.perLayer("feed_forward_length", layers, maxFF)
+	window, _ := r.count("attention.sliding_window", 0, maxContext)
+	softcap, _ := r.float("attn_logit_softcapping", 0, 1e6)
+	finalSoftcap, _ := r.float("final_logit_softcapping", 0, 1e6)
 	keyDim, valueDim, rope := r.heads(m, f, heads)
 	m.Vocab = r.vocab()
 	if r.err != nil {
 		return
 	}
-	scale := float32(r.float("attention.scale", false, 1/math.Sqrt(float64(keyDim)), 1e-6, 1e6))
+	scale, given := r.float("attention.scale", 1e-6, 1e6)
+	if !given {
+		scale = 1 / math.Sqrt(float64(keyDim))
+	}
+	m.Eps, m.FinalSoftcap = float32(eps), float32(finalSoftcap)
 	m.Layers = make([]Layer, layers)
 	for i := range m.Layers {
 		l := Layer{FF: ff[i]}
@@ -162,7 +188,7 @@ func (r *reader) model(m *Model, f family) {
 				return
 			}
 			l.Heads, l.KVHeads, l.KeyDim, l.ValueDim = heads[i], kvHeads[i], keyDim, valueDim
-			l.Window, l.Rope, l.AttnScale, l.AttnSoftcap = window, rope, scale, softcap
+			l.Window, l.Rope, l.AttnScale, l.AttnSoftcap = window, rope, float32(scale), float32(softcap)
 		}
 		m.Layers[i] = l
 	}
@@ -178,73 +204,82 @@ func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, r
 		}
 	}
 	if r.err != nil {
-		return
+		return 0, 0, Rope{}
 	}
 	if n == 0 {
 		r.fail(ErrInvalid, r.prefix+"attention.head_count", "0 in every layer: nothing attends")
-		return
+		return 0, 0, Rope{}
 	}
-	keyDim = r.count("attention.key_length", 0, 1, maxHeadDim)
-	if keyDim == 0 && r.err == nil {
+	keyDim, given := r.count("attention.key_length", 1, maxHeadDim)
+	if !given && r.err == nil {
 		if keyDim = m.Width / n; m.Width%n != 0 || keyDim > maxHeadDim {
 			r.fail(ErrInvalid, r.prefix+"attention.head_count", "%d heads of a model of width %d, and no attention.key_length", n, m.Width)
 		}
 	}
-	valueDim = r.count("attention.value_length", keyDim, 1, maxHeadDim)
-	rope = r.rope(m, f, keyDim)
-	return
+	if valueDim, given = r.count("attention.value_length", 1, maxHeadDim); !given {
+		valueDim = keyDim
+	}
+	return keyDim, valueDim, r.rope(m, f, keyDim)
 }
 
 // rope reads the rotary embedding and its scaling.
 func (r *reader) rope(m *Model, f family, keyDim int) Rope {
-	p := Rope{
-		Form:       f.rope,
-		Dims:       r.count("rope.dimension_count", keyDim, 2, maxHeadDim),
-		Base:       float32(r.float("rope.freq_base", false, 10_000, 1, 1e12)),
-		Scale:      1,
-		AttnFactor: 1,
+	dims, given := r.count("rope.dimension_count", 2, maxHeadDim)
+	if !given {
+		dims = keyDim
 	}
-	if r.err == nil && (p.Dims%2 != 0 || p.Dims > keyDim) {
-		r.fail(ErrInvalid, r.prefix+"rope.dimension_count", "%d of a head of %d: must be even and no more", p.Dims, keyDim)
+	base, _ := r.float("rope.freq_base", 1, 1e12)
+	if r.err == nil && (dims%2 != 0 || dims > keyDim) {
+		r.fail(ErrInvalid, r.prefix+"rope.dimension_count", "%d of a head of %d: must be even and no more", dims, keyDim)
 	}
-	kind := "linear"
-	if _, ok := r.h.Value(r.prefix + "rope.scaling.type"); ok {
-		kind = r.text(r.prefix+"rope.scaling.type", true)
-	}
-	// scale_linear is the name of the factor in files of before scaling types.
-	factor := r.float("rope.scaling.factor", false, 0, 0, 1e6)
+	factor, _ := r.float("rope.scaling.factor", 0, 1e6)
 	if factor == 0 {
-		factor = r.float("rope.scale_linear", false, 1, 1e-6, 1e6)
+		factor = 1
 	}
-	attn := r.float("rope.scaling.attn_factor", false, 1, 1e-3, 1e3)
-	switch kind {
+	attn, _ := r.float("rope.scaling.attn_factor", 1e-3, 1e3)
+	p := Rope{Form: f.rope, Dims: dims, Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
+	key, kind := r.find("rope.scaling.type")
+	if kind == nil || r.err != nil {
+		return p
+	}
+	switch r.text(key, true) {
 	case "none":
+		p.Scale = 1
 	case "linear":
-		p.Scale, p.AttnFactor = float32(1/factor), float32(attn)
 	case "yarn":
-		if r.float("rope.scaling.yarn_log_multiplier", false, 0, -1e3, 1e3) != 0 {
-			r.fail(ErrUnsupported, r.prefix+"rope.scaling.yarn_log_multiplier", "no family here uses it")
-		}
-		attn *= r.float("rope.scaling.yarn_attn_factor", false, 1, 1e-3, 1e3)
-		p.Scale = float32(1 / factor)
-		p.ExtFactor = float32(r.float("rope.scaling.yarn_ext_factor", false, 1, 0, 1))
-		p.BetaFast = float32(r.float("rope.scaling.yarn_beta_fast", false, 32, 1e-3, 1e6))
-		p.BetaSlow = float32(r.float("rope.scaling.yarn_beta_slow", false, 1, 1e-3, 1e6))
-		p.OriginalContext = r.count("rope.scaling.original_context_length", m.Context, 1, maxContext)
-		if p.ExtFactor != 0 { // Peng et al. 2023, section 3.4: attention sharpens with the logarithm of the scaling
-			attn *= 1 + 0.1*math.Log(factor)
-		}
-		p.AttnFactor = float32(attn)
+		r.yarn(m, &p, factor)
 	default:
-		r.fail(ErrUnsupported, r.prefix+"rope.scaling.type", "scaling %.32q; known are none, linear and yarn", kind)
+		r.fail(ErrUnsupported, key, "scaling %s; known are none, linear and yarn", words(kind))
 	}
 	return p
+}
+
+// yarn reads what scaling by YaRN needs beside its factor. Peng et al. 2023, section 3.4: attention sharpens with the
+// logarithm of the factor.
+func (r *reader) yarn(m *Model, p *Rope, factor float64) {
+	ext, _ := r.float("rope.scaling.yarn_ext_factor", 0, 1)
+	fast, _ := r.float("rope.scaling.yarn_beta_fast", 1e-3, 1e6)
+	slow, _ := r.float("rope.scaling.yarn_beta_slow", 1e-3, 1e6)
+	original, given := r.count("rope.scaling.original_context_length", 1, maxContext)
+	if !given {
+		original = m.Context
+	}
+	p.ExtFactor, p.BetaFast, p.BetaSlow, p.OriginalContext = float32(ext), float32(fast), float32(slow), original
+	sharper := 1.0
+	if ext != 0 {
+		sharper += 0.1 * math.Log(factor)
+	}
+	p.AttnFactor *= float32(sharper)
+	const stated = "rope.scaling.yarn_attn_factor"
+	if x, given := r.float(stated, 1e-3, 1e3); given && math.Abs(x-sharper) > 1e-4*sharper {
+		r.fail(ErrUnsupported, r.prefix+stated, "%g: whether it replaces or multiplies the %g of the factor is not certain", x, sharper)
+	}
 }
 
 // vocab is the number of tokens: those listed, else stated, else the rows of the embedding table.
 func (r *reader) vocab() int {
 	const tokens = "tokenizer.ggml.tokens"
-	if v := r.value(tokens, false); v != nil {
+	if v, ok := r.h.Value(tokens); ok {
 		a, ok := v.Array()
 		switch {
 		case !ok || a.Elem() != String:
@@ -256,7 +291,7 @@ func (r *reader) vocab() int {
 		}
 		return 0
 	}
-	if n := r.count("vocab_size", 0, 1, maxVocab); n > 0 || r.err != nil {
+	if n, given := r.count("vocab_size", 1, maxVocab); given || r.err != nil {
 		return n
 	}
 	name := tensor.IDOf(tensor.TokenEmbed, -1).String()

@@ -70,7 +70,7 @@ type Model struct {
 	// Tensors is every tensor that the family knows of, in the order of the model; optional ones also
 	// when absent.
 	Tensors []Tensor
-	// Unused names the file's tensors that the model does not read, in file order.
+	// Unused names the file's tensors that the model does not read and that change nothing, in file order.
 	Unused []string
 
 	index map[tensor.ID]int
@@ -103,10 +103,12 @@ func Architectures() []string {
 	return names
 }
 
-// Describe reads the hyperparameters of a model and finds its tensors; it reads no payload. Errors:
-// *UnknownArchError, *Error naming a key or a tensor of the wrong shape, *MissingTensorsError.
+// Describe reads the hyperparameters of a model and finds its tensors; it reads no payload. A key or tensor that
+// would change results in a way that no code here computes is refused (see FactsOf, FileFacts, TensorFacts), so what is
+// described is the whole model. Errors: *UnknownArchError, *Error naming a key or tensor, *MissingTensorsError.
 func Describe(h Header) (*Model, error) {
 	r := &reader{h: h}
+	r.refuse("", fileKeys)
 	name := r.text("general.architecture", true)
 	if r.err != nil {
 		return nil, r.err
@@ -115,7 +117,8 @@ func Describe(h Header) (*Model, error) {
 	if !ok {
 		return nil, &UnknownArchError{File: h.Name(), Arch: name, Known: Architectures()}
 	}
-	r.prefix = name + "."
+	r.prefix, r.keys = name+".", f.keys
+	r.refuse(r.prefix, FactsOf(name))
 	m := &Model{Arch: name, Name: r.text("general.name", false), Activation: f.activation, EmbedScale: 1}
 	r.model(m, f)
 	if f.facts != nil && r.err == nil {
@@ -182,6 +185,9 @@ func (m *Model) find(h Header, rows []row) error {
 	}
 	for _, t := range h.Tensors() {
 		if _, unused := byName[t.Name]; unused {
+			if err := refuseTensor(h, t.Name); err != nil {
+				return err
+			}
 			m.Unused = append(m.Unused, t.Name)
 		}
 	}

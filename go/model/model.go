@@ -110,11 +110,6 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range d.arch.Unused {
-		if _, known := tensor.ParseID(name); known {
-			return nil, fmt.Errorf("%w: %s: tensor %q is part of a model, and no family here computes it for architecture %s", ErrUnsupported, s.File.Name(), name, d.arch.Arch)
-		}
-	}
 	tok, err := tokenizer.New(s.File, tokenizer.WithPre(o.Pre))
 	if err != nil {
 		return nil, err

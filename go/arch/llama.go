@@ -1,0 +1,26 @@
+package arch
+
+import (
+	"slices"
+
+	"github.com/skeep-project/skeep/go/tensor"
+)
+
+// llama is Llama 1 to 3, Mistral, Mixtral and what follows their form.
+var llama = family{
+	rope:    RopeNormal,
+	tensors: slices.Concat(outer, attention, biases(true, tensor.AttnQ, tensor.AttnK, tensor.AttnV, tensor.AttnOutput), feedForward, experts),
+	keys: slices.Concat(Facts{
+		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: "Touvron et al. 2023"},
+		{Name: "expert_count", Effect: Read, Default: 0.0, Reason: "experts of each layer; 0: none", Source: spec},
+		{Name: "expert_used_count", Effect: Read, Default: 0.0, Reason: "experts that a token goes through", Source: spec},
+		{Name: "tensor_data_layout", Effect: Refused, Usual: []any{"Meta AI original pth"}, Reason: "queries and keys in another order than that of rotated neighbours are not read here", Source: spec},
+	}, activations("silu", "swish"), common),
+	facts: func(m *Model, r *reader) {
+		m.Experts, _ = r.count("expert_count", 0, maxExperts)
+		m.ExpertsUsed, _ = r.count("expert_used_count", 0, maxExperts)
+		if m.Experts > 0 && (m.ExpertsUsed < 1 || m.ExpertsUsed > m.Experts) {
+			r.fail(ErrInvalid, r.prefix+"expert_used_count", "%d of %d experts", m.ExpertsUsed, m.Experts)
+		}
+	},
+}

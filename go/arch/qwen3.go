@@ -1,0 +1,13 @@
+package arch
+
+import "slices"
+
+// qwen3 is Qwen 3 without experts: Llama's form with norms of queries and keys.
+var qwen3 = family{
+	rope:    RopeNeoX,
+	tensors: slices.Concat(outer, attention, qkNorms, feedForward),
+	keys: slices.Concat(Facts{
+		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: transformers + " (Qwen3Config)"},
+	}, noExperts, activations("silu", "swish"), common),
+	facts: func(m *Model, _ *reader) { m.everyLayer(func(l *Layer, _ int) { l.QKNorm = true }) },
+}
