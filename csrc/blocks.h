@@ -11,7 +11,7 @@ typedef float skeep_f32_any __attribute__((aligned(1), may_alias));
 
 /* SKEEP_ELEMENTS_<form> and SKEEP_BYTES_<form> of one block. */
 enum skeep_block_geometry {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags) \
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) \
   SKEEP_ELEMENTS_##name = elements, SKEEP_BYTES_##name = bytes,
 #include "encodings.def"
 #undef SKEEP_ENCODING
@@ -23,36 +23,8 @@ enum skeep_block_geometry {
   typedef struct __attribute__((packed)) skeep_block_##name {                   \
     __VA_ARGS__                                                                 \
   } skeep_block_##name;                                                         \
-  _Static_assert(sizeof(skeep_block_##name) == SKEEP_BYTES_##name, "block size of " #name)
-
-SKEEP_BLOCK(q4_0, uint16_t d; uint8_t qs[16];);
-SKEEP_BLOCK(q4_1, uint16_t d, m; uint8_t qs[16];);
-SKEEP_BLOCK(q5_0, uint16_t d; uint32_t qh; uint8_t qs[16];);
-SKEEP_BLOCK(q5_1, uint16_t d, m; uint32_t qh; uint8_t qs[16];);
-SKEEP_BLOCK(q8_0, uint16_t d; int8_t qs[32];);
-SKEEP_BLOCK(q8_1, uint16_t d, s; int8_t qs[32];); /* s: d times the sum of qs */
-SKEEP_BLOCK(q2_k, uint8_t scales[16], qs[64]; uint16_t d, dmin;);
-SKEEP_BLOCK(q3_k, uint8_t hmask[32], qs[64], scales[12]; uint16_t d;);
-SKEEP_BLOCK(q4_k, uint16_t d, dmin; uint8_t scales[12], qs[128];);
-SKEEP_BLOCK(q5_k, uint16_t d, dmin; uint8_t scales[12], qh[32], qs[128];);
-SKEEP_BLOCK(q6_k, uint8_t ql[128], qh[64]; int8_t scales[16]; uint16_t d;);
-SKEEP_BLOCK(q8_k, float d; int8_t qs[256]; int16_t sums[16];); /* sums: of 16 codes */
-SKEEP_BLOCK(iq2_xxs, uint16_t d; struct { uint8_t index[4]; uint32_t signs; } group[8];);
-SKEEP_BLOCK(iq2_xs, uint16_t d, qs[32]; uint8_t scales[8];);
-SKEEP_BLOCK(iq2_s, uint16_t d; uint8_t index[32], signs[32], qh[8], scales[8];);
-SKEEP_BLOCK(iq3_xxs, uint16_t d; uint8_t index[64]; uint32_t signs[8];);
-SKEEP_BLOCK(iq3_s, uint16_t d; uint8_t index[64], qh[8], signs[32], scales[4];);
-SKEEP_BLOCK(iq1_s, uint16_t d; uint8_t index[32]; uint16_t qh[8];);
-SKEEP_BLOCK(iq1_m, uint8_t index[32], qh[16]; uint16_t scales[4];);
-SKEEP_BLOCK(iq4_nl, uint16_t d; uint8_t qs[16];);
-SKEEP_BLOCK(iq4_xs, uint16_t d, scales_h; uint8_t scales_l[4], qs[128];);
-SKEEP_BLOCK(tq1_0, uint8_t qs[48], qh[4]; uint16_t d;);
-SKEEP_BLOCK(tq2_0, uint8_t qs[64]; uint16_t d;);
-SKEEP_BLOCK(mxfp4, uint8_t e, qs[16];);           /* e: E8M0 */
-SKEEP_BLOCK(nvfp4, uint8_t d[4], qs[32];);        /* d: UE4M3, one per 16 */
-SKEEP_BLOCK(q1_0, uint16_t d; uint8_t bits[16];);
-SKEEP_BLOCK(q2_0, uint16_t d; uint8_t qs[16];);
-SKEEP_BLOCK(a8, float d[4]; int16_t sums[8]; int8_t qs[128];); /* d: one per 32; sums: of 16 codes */
+  _Static_assert(sizeof(skeep_block_##name) == SKEEP_BYTES_##name, "block size of " #name);
+#include "blocks_fields.h"
 #undef SKEEP_BLOCK
 
 /* Q4_K, Q5_K: the six-bit scale and minimum of 32-element group g, from the twelve scale bytes. */

@@ -9,7 +9,7 @@
 #endif
 
 #define MAX_BLOCK 256
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags) \
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) \
   _Static_assert(elements <= MAX_BLOCK && bytes <= 2 * MAX_BLOCK, "a block fits the reader");
 #include "encodings.def"
 #undef SKEEP_ENCODING

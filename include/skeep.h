@@ -88,6 +88,7 @@ SKEEP_API size_t skeep_status_text(skeep_status s, char *text, size_t size);
 
 /* Encodings are named by their GGUF type id (encodings.def is the list; dense ones have the id of their
  * element type). Ids from 256 on exist in memory only: */
+/* generated: encodings */
 #define SKEEP_ENC_Q4_0 2
 #define SKEEP_ENC_Q4_1 3
 #define SKEEP_ENC_Q5_0 6
@@ -115,8 +116,10 @@ SKEEP_API size_t skeep_status_text(skeep_status s, char *text, size_t size);
 #define SKEEP_ENC_NVFP4 40
 #define SKEEP_ENC_Q1_0 41
 #define SKEEP_ENC_Q2_0 42
-#define SKEEP_ENC_A8 256 /* activations: 128 elements = 4 x f32 scale (one per 32), 8 x i16 sum of codes \
-                            (one per 16), 128 x i8 code in [-127, 127]; rows padded with zero codes */
+#define SKEEP_ENC_A8 256
+/* end: encodings */
+/* A8 holds activations: 128 elements = 4 x f32 scale (one per 32), 8 x i16 sum of codes (one per 16), 128 x i8 code in
+ * [-127, 127]; rows are padded with zero codes. */
 
 /* Facts of one encoding. */
 typedef struct skeep_encoding_info {

@@ -100,40 +100,65 @@ func zero(b []byte) bool {
 	return true
 }
 
-// scales are where the blocks of an encoding hold halves that multiply or are added; scales of a byte
-// are always finite.
-var scales = map[tensor.Encoding][]int{
-	tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2}, tensor.Q8_0: {0}, tensor.Q8_1: {0, 2},
-	tensor.Q2_K: {80, 82}, tensor.Q3_K: {108}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208},
-	tensor.IQ2_XXS: {0}, tensor.IQ2_XS: {0}, tensor.IQ2_S: {0}, tensor.IQ3_XXS: {0}, tensor.IQ3_S: {0},
-	tensor.IQ1_S: {0}, tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0}, tensor.TQ1_0: {52}, tensor.TQ2_0: {64},
-	tensor.Q1_0: {0}, tensor.Q2_0: {0}, tensor.EncF16: {0},
+// exponents are the bits of a scale that are all ones in NaN and infinity, by its type; scales of a byte are always finite.
+var exponents = map[tensor.FieldType]uint64{
+	tensor.FieldF16: 0x7c00, tensor.FieldBF16: 0x7f80, tensor.FieldF32: 0x7f800000, tensor.FieldF64: 0x7ff << 52,
 }
 
-// finite is the test of one block, or of an element of a dense type: an exponent of ones is NaN or
-// infinity. nil when all bytes are finite.
+// finite is the test of one block, or of an element of a dense type. nil when all bytes are finite.
 func finite(e tensor.Encoding) func(b []byte) bool {
-	const half = 0x7c00
-	if at := scales[e]; at != nil {
-		return func(b []byte) bool {
-			for _, i := range at {
-				if binary.LittleEndian.Uint16(b[i:])&half == half {
-					return false
-				}
+	type scale struct {
+		at, bytes int
+		parts     []tensor.BitRange // instead, of one that is spread
+		exponent  uint64
+	}
+	var scales []scale
+	for _, f := range e.Fields() {
+		exponent := exponents[f.Type]
+		if !f.Scale || exponent == 0 {
+			continue
+		}
+		if f.Parts != nil {
+			scales = append(scales, scale{parts: f.Parts, exponent: exponent})
+		}
+		for g := range f.Groups {
+			for i := range f.Count {
+				scales = append(scales, scale{at: f.Offset + g*f.GroupBytes + i*f.Type.Bytes(), bytes: f.Type.Bytes(), exponent: exponent})
 			}
-			return true
 		}
 	}
-	switch e {
-	case tensor.EncF32, tensor.Q8_K:
-		return func(b []byte) bool { return ^binary.LittleEndian.Uint32(b)&0x7f800000 != 0 }
-	case tensor.EncBF16:
-		return func(b []byte) bool { return ^binary.LittleEndian.Uint16(b)&0x7f80 != 0 }
-	case tensor.EncF64:
-		return func(b []byte) bool { return ^binary.LittleEndian.Uint64(b)&(0x7ff<<52) != 0 }
-	case tensor.IQ1_M:
-		// The half's nibbles are the top nibbles of four 16-bit words, the highest in the last.
-		return func(b []byte) bool { return (uint16(b[55]>>4)<<12|uint16(b[53]>>4)<<8)&half != half }
+	if scales == nil {
+		return nil
 	}
-	return nil
+	return func(b []byte) bool {
+		for i := range scales {
+			s := &scales[i]
+			var v uint64
+			switch s.bytes {
+			case 2:
+				v = uint64(binary.LittleEndian.Uint16(b[s.at:]))
+			case 4:
+				v = uint64(binary.LittleEndian.Uint32(b[s.at:]))
+			case 8:
+				v = binary.LittleEndian.Uint64(b[s.at:])
+			default:
+				v = join(b, s.parts)
+			}
+			if v&s.exponent == s.exponent {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// join reads a number whose bits lie in parts, each within two bytes.
+func join(b []byte, parts []tensor.BitRange) (v uint64) {
+	shift := 0
+	for _, p := range parts {
+		word := uint64(b[p.From/8]) | uint64(b[(p.From+p.Width-1)/8])<<8
+		v |= word >> (p.From % 8) & (1<<p.Width - 1) << shift
+		shift += p.Width
+	}
+	return v
 }

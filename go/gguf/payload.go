@@ -167,12 +167,17 @@ type swapping struct {
 func swappingOf(e tensor.Encoding) (s swapping, ok bool) {
 	info, _ := e.Info()
 	s.unit = info.BlockBytes
-	if info.BlockElements == 1 {
-		s.words = []words{{0, info.BlockBytes, 1}}
-		return s, true
+	for _, f := range e.Fields() {
+		if f.Type == tensor.FieldLE32 {
+			return s, false
+		}
+		for g := range f.Groups {
+			if width := f.Type.Bytes(); width > 1 && f.Count > 0 {
+				s.words = append(s.words, words{f.Offset + g*f.GroupBytes, width, f.Count})
+			}
+		}
 	}
-	s.words, ok = blockWords[e]
-	return s, ok
+	return s, s.unit > 0
 }
 
 // reverse changes the byte order of all words of the blocks in b.
@@ -184,36 +189,4 @@ func reverse(b []byte, unit int, ws []words) {
 			}
 		}
 	}
-}
-
-// blockWords are the words of a block of each encoding; docs of the block formats give the fields. All
-// else in a block is bytes, which are the same in either order. IQ2_XXS is absent: its words are read as
-// bytes in one place and as numbers in another, so a big-endian machine has no order for them.
-var blockWords = map[tensor.Encoding][]words{
-	tensor.Q4_0:    {{0, 2, 1}},
-	tensor.Q4_1:    {{0, 2, 2}},
-	tensor.Q5_0:    {{0, 2, 1}, {2, 4, 1}},
-	tensor.Q5_1:    {{0, 2, 2}, {4, 4, 1}},
-	tensor.Q8_0:    {{0, 2, 1}},
-	tensor.Q8_1:    {{0, 2, 2}},
-	tensor.Q2_K:    {{80, 2, 2}},
-	tensor.Q3_K:    {{108, 2, 1}},
-	tensor.Q4_K:    {{0, 2, 2}},
-	tensor.Q5_K:    {{0, 2, 2}},
-	tensor.Q6_K:    {{208, 2, 1}},
-	tensor.Q8_K:    {{0, 4, 1}, {260, 2, 16}},
-	tensor.IQ2_XS:  {{0, 2, 33}},
-	tensor.IQ2_S:   {{0, 2, 1}},
-	tensor.IQ3_XXS: {{0, 2, 1}, {66, 4, 8}},
-	tensor.IQ3_S:   {{0, 2, 1}},
-	tensor.IQ1_S:   {{0, 2, 1}, {34, 2, 8}},
-	tensor.IQ1_M:   {{48, 2, 4}},
-	tensor.IQ4_NL:  {{0, 2, 1}},
-	tensor.IQ4_XS:  {{0, 2, 2}},
-	tensor.TQ1_0:   {{52, 2, 1}},
-	tensor.TQ2_0:   {{64, 2, 1}},
-	tensor.MXFP4:   {},
-	tensor.NVFP4:   {},
-	tensor.Q1_0:    {{0, 2, 1}},
-	tensor.Q2_0:    {{0, 2, 1}},
 }

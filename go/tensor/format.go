@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-//go:generate go run ./internal/genencodings
+//go:generate go run ./internal/generate
 
 // DType is what an element logically is. Numbers follow GGUF and equal the Encoding that stores the
 // type densely.
@@ -82,17 +82,25 @@ func (e Encoding) Info() (info EncodingInfo, ok bool) {
 	return *i, true
 }
 
-// row finds a row without copying it: GGUF's ids stand at their own index, the few others behind.
+// row finds a row without copying it.
 func (e Encoding) row() (*EncodingInfo, bool) {
+	if i, ok := e.index(); ok {
+		return &encodings[i], true
+	}
+	return nil, false
+}
+
+// index finds a row: GGUF's ids stand at their own index, the few others behind.
+func (e Encoding) index() (int, bool) {
 	if int(e) < len(encodings) && encodings[e].ID == e {
-		return &encodings[e], true
+		return int(e), true
 	}
 	for i := len(encodings) - 1; i >= 0 && encodings[i].ID >= e; i-- {
 		if encodings[i].ID == e {
-			return &encodings[i], true
+			return i, true
 		}
 	}
-	return nil, false
+	return 0, false
 }
 
 // String is the name as GGUF spells it, "type 99" when unknown.
