@@ -97,8 +97,8 @@ SKEEP_INLINE void exact_in_place(const struct skeep_matmul_tile *tile, size_t el
     }
 }
 
-/* Any encoding, decoded a section of some rows at a time. */
-SKEEP_INLINE void exact_decoded(const struct skeep_matmul_tile *tile, size_t block, size_t bytes,
+/* Any encoding, decoded a section of some rows at a time. One function serves all: the decoder is a call in any case. */
+static __attribute__((noinline)) void exact_decoded(const struct skeep_matmul_tile *tile, size_t block, size_t bytes,
                                 skeep_body_decode *decode) {
   float *scratch = tile->scratch;
   for (size_t o = 0; o < tile->rows; o += EXACT_ROWS)
