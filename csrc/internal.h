@@ -165,21 +165,30 @@ uint32_t skeep_features(void);
 
 /* ---- one operation ------------------------------------------------------------------------------
  * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
- * writable and not overlapping), its own shape checks, selection, skeep_pool_run over its tiles,
+ * writable and not overlapping, layouts as operands.c lists them), its own checks of formats and extents, selection,
+ * skeep_pool_run over its tiles,
  * skeep_op_end (unpins a bare call, keeps a step's first error). */
 struct skeep_op {
   skeep_pool *pool;
   skeep_step *step;
-  const skeep_view *v[SKEEP_MAX_OPERANDS]; /* absent ones NULL */
+  const skeep_view *v[SKEEP_MAX_OPERANDS]; /* absent ones NULL; settled */
+  skeep_view settled[SKEEP_MAX_OPERANDS];  /* those that differ from what the caller gave */
   uint32_t count;
   uint32_t pins;                              /* of a bare call: how many of */
   struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the roots that it pinned */
 };
-/* outputs: bit i = operand i is written; in_place: bit i = output may be exactly operand i (same data and
- * layout). On failure everything is undone and skeep_op_end must not be called. */
-skeep_status skeep_op_begin(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
-                            uint32_t count, uint32_t outputs, uint32_t in_place);
+/* id: SKEEP_OP_*. On failure everything is undone and skeep_op_end must not be called. */
+skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, skeep_step *step,
+                            const skeep_view *const *operands, uint32_t count);
 skeep_status skeep_op_end(struct skeep_op *op, skeep_status status);
+
+/* Bit i of each: operand i is written, or is an input that an output may be exactly (same data and layout). */
+void skeep_operand_roles(uint32_t op, uint32_t count, uint32_t *outputs, uint32_t *in_place);
+/* Whether operands lie as op can take them, those that are there: else ERR_LAYOUT, detail: the axis. */
+skeep_status skeep_operands_check(uint32_t op, const skeep_view *const *operands, uint32_t count);
+/* v, or *copy with the stride 0 on each axis of one cell: that stride leads nowhere, may be any number, and arithmetic
+ * with it could overflow. Strides of panels are facts of their plane and stay. v is not checked yet. */
+const skeep_view *skeep_operand_settled(const skeep_view *v, skeep_view *copy);
 
 /* Runs task(arg, index, scratch) for index in [0, tasks) on the pool's workers and the caller, each index
  * once, in any order; returns after all are done. ERR_FAULT when a mapped page faulted. */

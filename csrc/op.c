@@ -58,7 +58,8 @@ skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_vi
   op->count = count;
   op->pins = 0;
   if (count > SKEEP_MAX_OPERANDS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, count);
-  for (uint32_t i = 0; i < count; i++) op->v[i] = operands[i];
+  for (uint32_t i = 0; i < count; i++)
+    op->v[i] = operands[i] ? skeep_operand_settled(operands[i], &op->settled[i]) : NULL;
   skeep_status st = check(op, outputs, in_place, &operand);
   if (st.code != SKEEP_OK) {
     st.operand = (int32_t)operand;
@@ -67,14 +68,20 @@ skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_vi
   return st;
 }
 
-skeep_status skeep_op_begin(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
-                            uint32_t count, uint32_t outputs, uint32_t in_place) {
+skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, skeep_step *step,
+                            const skeep_view *const *operands, uint32_t count) {
+  uint32_t outputs, in_place;
   if (step) {
     const skeep_status st = skeep_step_enter(step);
     if (st.code != SKEEP_OK) return st;
   }
-  const skeep_status st = pool ? skeep_op_hold(op, step, operands, count, outputs, in_place)
-                               : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  skeep_operand_roles(id, count, &outputs, &in_place);
+  skeep_status st = pool ? skeep_op_hold(op, step, operands, count, outputs, in_place)
+                         : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  if (st.code == SKEEP_OK) {
+    st = skeep_operands_check(id, op->v, count);
+    if (st.code != SKEEP_OK) unpin(op);
+  }
   op->pool = pool;
   return step ? skeep_step_keep(step, st) : st;
 }

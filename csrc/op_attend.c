@@ -144,7 +144,7 @@ skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                         const skeep_view *factors, skeep_rope_params params, const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {x, positions, factors, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 4, 1u << 3, 1u << 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_ROPE, pool, step, v, 4));
   return skeep_op_end(&op, rope(&op, &params));
 }
 
@@ -264,7 +264,7 @@ skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view
                             const skeep_view *v_cache) {
   struct skeep_op op;
   const skeep_view *const views[] = {k, v, positions, sequences, k_cache, v_cache};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, views, 6, 1u << 4 | 1u << 5, 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_KV_STORE, pool, step, views, 6));
   return skeep_op_end(&op, kv_store(&op));
 }
 
@@ -555,6 +555,6 @@ skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *
                           skeep_attend_params params, const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {q, k_cache, v_cache, positions, sequences, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 6, 1u << 5, 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_ATTEND, pool, step, v, 6));
   return skeep_op_end(&op, attend(&op, &params));
 }

@@ -272,7 +272,7 @@ static skeep_status convert(struct skeep_op *op) {
 
 skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
   struct skeep_op op;
-  const skeep_status s = skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, y}, 2, 1u << 1, 0);
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_CONVERT, pool, step, (const skeep_view *const[]){x, y}, 2);
   return s.code ? s : skeep_op_end(&op, convert(&op));
 }
 
@@ -359,7 +359,7 @@ static skeep_status encode(struct skeep_op *op) {
 
 skeep_status skeep_encode(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
   struct skeep_op op;
-  const skeep_status s = skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, y}, 2, 1u << 1, 0);
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_ENCODE, pool, step, (const skeep_view *const[]){x, y}, 2);
   return s.code ? s : skeep_op_end(&op, encode(&op));
 }
 
@@ -418,7 +418,7 @@ static skeep_status prepack(struct skeep_op *op) {
 
 skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
   struct skeep_op op;
-  const skeep_status s = skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, y}, 2, 1u << 1, 0);
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_PREPACK, pool, step, (const skeep_view *const[]){x, y}, 2);
   return s.code ? s : skeep_op_end(&op, prepack(&op));
 }
 
@@ -447,20 +447,16 @@ static skeep_status quantize_rows(struct skeep_op *op) {
   q.body = (skeep_body_quantize_rows *)k->body;
   SKEEP_TRY(operand_shape(q.y, 1, q.x));
   const skeep_layout *y = &q.y->layout;
-  const int last = y->rank - 1;
-  if (y->block_axis != last || y->order.family != SKEEP_ORDER_ROW_MAJOR ||
-      (y->stride[last] != 1 && y->shape[last] > y->block))
-    return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)last);
   for (int a = 0; a < 4; a++) {
     q.boxes.shape[a] = y->shape[a];
-    q.boxes.cut[a] = a == last ? y->shape[a] : 1;
+    q.boxes.cut[a] = a == y->rank - 1 ? y->shape[a] : 1;
   }
   return run_boxes(&q.boxes, op->pool, quantize_box, &q);
 }
 
 skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
   struct skeep_op op;
-  const skeep_status s = skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, y}, 2, 1u << 1, 0);
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_QUANTIZE_ROWS, pool, step, (const skeep_view *const[]){x, y}, 2);
   return s.code ? s : skeep_op_end(&op, quantize_rows(&op));
 }
 
@@ -521,6 +517,6 @@ static skeep_status embed(struct skeep_op *op, float scale) {
 skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table, const skeep_view *ids,
                          float scale, const skeep_view *y) {
   struct skeep_op op;
-  const skeep_status s = skeep_op_begin(&op, pool, step, (const skeep_view *const[]){table, ids, y}, 3, 1u << 2, 0);
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_EMBED, pool, step, (const skeep_view *const[]){table, ids, y}, 3);
   return s.code ? s : skeep_op_end(&op, embed(&op, scale));
 }

@@ -86,19 +86,16 @@ static skeep_status run(struct products *p, skeep_pool *pool) {
   return skeep_pool_run(pool, task, p, tasks);
 }
 
-/* All axes of v but the last as one: their product, and the stride of the innermost, in cells. */
-static skeep_status rows_of(const skeep_view *v, int32_t operand, size_t *rows, int64_t *stride) {
-  *rows = 1;
+/* All axes of v but the last as one, which they are (operands.c): the extent, and the stride in cells. */
+static size_t rows_of(const skeep_view *v, int64_t *stride) {
+  size_t rows = 1;
   *stride = 0;
   for (int a = v->layout.rank - 2; a >= 0; a--) {
     if (v->layout.shape[a] == 1) continue;
-    if (*rows == 1)
-      *stride = v->layout.stride[a];
-    else if (v->layout.stride[a] != (int64_t)*rows * *stride)
-      return skeep_fail(SKEEP_ERR_LAYOUT, operand, (uint64_t)a);
-    *rows *= (size_t)v->layout.shape[a];
+    if (rows == 1) *stride = v->layout.stride[a];
+    rows *= (size_t)v->layout.shape[a];
   }
-  return skeep_ok();
+  return rows;
 }
 
 /* One product: x with w, bias (or NULL) and y, at these positions of the call. */
@@ -121,8 +118,7 @@ static skeep_status product(const skeep_view *x, const skeep_view *const v[3], c
     SKEEP_TRY(operand_dense(bias, at[1], SKEEP_F32, 1));
     SKEEP_TRY(operand_extent(bias, at[1], 0, weight->layout.shape[0]));
   }
-  size_t tokens; /* those of x: the extents agree */
-  SKEEP_TRY(rows_of(y, at[2], &tokens, &w->y_stride));
+  (void)rows_of(y, &w->y_stride); /* as many as of x: the extents agree */
   const int64_t bytes = skeep_encoding_find(weight->encoding)->block_bytes;
   w->body = (skeep_body_matmul_t *)kernel->body;
   w->w = operand_start(weight, bytes);
@@ -144,7 +140,7 @@ static skeep_status products(struct skeep_op *op, uint32_t count, int with_bias)
     const skeep_view *const v[3] = {op->v[w], with_bias ? op->v[bias] : NULL, op->v[y]};
     SKEEP_TRY(product(x, v, (const int32_t[3]){(int32_t)w, (int32_t)bias, (int32_t)y}, &p.weight[i]));
   }
-  SKEEP_TRY(rows_of(x, 0, &p.tokens, &p.x_stride));
+  p.tokens = rows_of(x, &p.x_stride);
   const int64_t bytes = skeep_encoding_find(x->encoding)->block_bytes;
   p.x = operand_start(x, bytes);
   p.x_stride *= bytes;
@@ -155,7 +151,7 @@ static skeep_status products(struct skeep_op *op, uint32_t count, int with_bias)
 skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                             const skeep_view *y) {
   struct skeep_op op;
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, (const skeep_view *const[]){x, w, y}, 3, 1u << 2, 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_MATMUL_T, pool, step, (const skeep_view *const[]){x, w, y}, 3));
   return skeep_op_end(&op, products(&op, 1, 0));
 }
 
@@ -172,6 +168,6 @@ skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view 
     v[1 + count + i] = bias ? bias[i] : NULL;
     v[1 + 2 * count + i] = y[i];
   }
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 1 + 3 * count, ((1u << count) - 1) << (1 + 2 * count), 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_PROJECT, pool, step, v, 1 + 3 * count));
   return skeep_op_end(&op, count ? products(&op, count, 1) : wrong);
 }

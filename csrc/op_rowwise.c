@@ -150,9 +150,8 @@ skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                         const skeep_view *y) {
   const skeep_view *const v[NORM_OPERANDS] = {x, before, w, after, sum, y};
   struct skeep_op op;
-  /* sum may not be after, which is read behind it: the overlap of the two is refused below. */
-  const uint32_t outputs = 1u << SUM | 1u << NORMED, in_place = 1u << X | 1u << BEFORE | 1u << AFTER;
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, NORM_OPERANDS, outputs, in_place));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_NORM, pool, step, v, NORM_OPERANDS));
+  sum = op.v[SUM], after = op.v[AFTER];
   if (sum && after && sum->data == after->data && !memcmp(&sum->layout, &after->layout, sizeof sum->layout))
     return skeep_op_end(&op, skeep_fail(SKEEP_ERR_OVERLAP, SUM, AFTER));
   return skeep_op_end(&op, norm(&op, eps));
@@ -179,7 +178,7 @@ skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gat
                        const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {gate, up, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 3, 1u << Y, 1u << A | 1u << B));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_GLU, pool, step, v, 3));
   const int known = form <= SKEEP_GLU_RELU;
   return skeep_op_end(&op, known ? rows(&op, SKEEP_OP_GLU, 0, form, 4096) : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 4));
 }
@@ -188,7 +187,7 @@ skeep_status skeep_add(skeep_pool *pool, skeep_step *step, const skeep_view *a, 
                        const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {a, b, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 3, 1u << Y, 1u << A));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_ADD, pool, step, v, 3));
   return skeep_op_end(&op, rows(&op, SKEEP_OP_ADD, 0, 0, 16384));
 }
 
@@ -196,14 +195,14 @@ skeep_status skeep_mul(skeep_pool *pool, skeep_step *step, const skeep_view *a, 
                        const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {a, b, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 3, 1u << Y, 1u << A));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_MUL, pool, step, v, 3));
   return skeep_op_end(&op, rows(&op, SKEEP_OP_MUL, 0, 0, 16384));
 }
 
 skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const skeep_view *x, float scale, const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {x, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 2, 1u << 1, 1u << 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_SOFTMAX, pool, step, v, 2));
   return skeep_op_end(&op, isfinite(scale) ? rows(&op, SKEEP_OP_SOFTMAX, scale, 0, 4096)
                                            : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 3));
 }
@@ -211,7 +210,7 @@ skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const skeep_view 
 skeep_status skeep_softcap(skeep_pool *pool, skeep_step *step, const skeep_view *x, float cap, const skeep_view *y) {
   struct skeep_op op;
   const skeep_view *const v[] = {x, y};
-  SKEEP_TRY(skeep_op_begin(&op, pool, step, v, 2, 1u << 1, 1u << 0));
+  SKEEP_TRY(skeep_op_begin(&op, SKEEP_OP_SOFTCAP, pool, step, v, 2));
   return skeep_op_end(&op, cap > 0 && isfinite(cap) ? rows(&op, SKEEP_OP_SOFTCAP, cap, 0, 4096)
                                                     : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 3));
 }

@@ -118,35 +118,26 @@ const char *skeep_op_name(uint32_t op) { return op < OPS && op_names[op] ? op_na
 
 /* What a row is chosen by. as: the operation whose rows do the work, 0 = op itself. key: the operand that gives
  * the encoding, and the order unless any_order; other: the one that gives the activation (or what the table calls
- * so), -1 = rows for any. rows: both are read in gap-free rows. */
+ * so), -1 = rows for any. */
 static const struct selector {
-  uint8_t operands, as, any_order, rows;
+  uint8_t operands, as, any_order;
   int8_t key, other;
 } selectors[OPS] = {
-    [SKEEP_OP_QUANTIZE_ROWS] = {2, 0, 0, 0, 0, 1},
-    [SKEEP_OP_CONVERT] = {2, SKEEP_OP_DECODE, 1, 0, 0, -1},
-    [SKEEP_OP_ENCODE] = {2, 0, 1, 0, 1, -1},
-    [SKEEP_OP_MATMUL_T] = {3, 0, 0, 1, 1, 0},
-    [SKEEP_OP_EMBED] = {3, SKEEP_OP_DECODE, 1, 0, 0, -1},
-    [SKEEP_OP_NORM] = {6, 0, 0, 1, 0, -1},
-    [SKEEP_OP_ROPE] = {4, 0, 0, 1, 0, -1},
-    [SKEEP_OP_KV_STORE] = {6, 0, 0, 1, 4, -1},
-    [SKEEP_OP_ATTEND] = {6, 0, 0, 1, 1, -1},
-    [SKEEP_OP_GLU] = {3, 0, 0, 1, 0, -1},
-    [SKEEP_OP_ADD] = {3, 0, 0, 1, 0, -1},
-    [SKEEP_OP_MUL] = {3, 0, 0, 1, 0, -1},
-    [SKEEP_OP_SOFTMAX] = {2, 0, 0, 1, 0, -1},
-    [SKEEP_OP_SOFTCAP] = {2, 0, 0, 1, 0, -1},
+    [SKEEP_OP_QUANTIZE_ROWS] = {2, 0, 0, 0, 1},
+    [SKEEP_OP_CONVERT] = {2, SKEEP_OP_DECODE, 1, 0, -1},
+    [SKEEP_OP_ENCODE] = {2, 0, 1, 1, -1},
+    [SKEEP_OP_MATMUL_T] = {3, 0, 0, 1, 0},
+    [SKEEP_OP_EMBED] = {3, SKEEP_OP_DECODE, 1, 0, -1},
+    [SKEEP_OP_NORM] = {6, 0, 0, 0, -1},
+    [SKEEP_OP_ROPE] = {4, 0, 0, 0, -1},
+    [SKEEP_OP_KV_STORE] = {6, 0, 0, 4, -1},
+    [SKEEP_OP_ATTEND] = {6, 0, 0, 1, -1},
+    [SKEEP_OP_GLU] = {3, 0, 0, 0, -1},
+    [SKEEP_OP_ADD] = {3, 0, 0, 0, -1},
+    [SKEEP_OP_MUL] = {3, 0, 0, 0, -1},
+    [SKEEP_OP_SOFTMAX] = {2, 0, 0, 0, -1},
+    [SKEEP_OP_SOFTCAP] = {2, 0, 0, 0, -1},
 };
-
-/* Whether the elements (or cells) of the last axis follow each other as the order says. */
-static int has_rows(const skeep_layout *l) {
-  const int last = l->rank - 1;
-  if (l->block == 1) return last < 0 || l->shape[last] == 1 || l->stride[last] == 1;
-  if (l->block_axis != last) return 0;
-  if (l->order.family == SKEEP_ORDER_ROW_MAJOR) return l->shape[last] <= l->block || l->stride[last] == 1;
-  return l->row_axis == last - 1;
-}
 
 /* Why no row fits: the first condition that no row of the operation and encoding meets. */
 static skeep_status refuse(uint32_t op, const skeep_view *key, int32_t key_at, uint32_t other, int32_t other_at) {
@@ -182,10 +173,7 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
   const int8_t used[] = {s->key, s->other};
   for (size_t i = 0; i < 2; i++) {
     if (used[i] < 0) continue;
-    const skeep_view *v = operands[used[i]];
-    if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, used[i], 0);
-    if (s->rows && !has_rows(&v->layout))
-      return skeep_fail(SKEEP_ERR_LAYOUT, used[i], (uint64_t)(int64_t)(v->layout.rank - 1));
+    if (!operands[used[i]]) return skeep_fail(SKEEP_ERR_ARGUMENT, used[i], 0);
   }
   const skeep_view *key = operands[s->key];
   const uint32_t by = s->as ? s->as : op, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
@@ -205,7 +193,8 @@ skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32
     st.operand = (int32_t)i;
     if (st.code != SKEEP_OK) return st;
   }
-  const skeep_status st = skeep_select_row(op, operands, count, &k);
+  skeep_status st = skeep_operands_check(op, operands, count);
+  if (st.code == SKEEP_OK) st = skeep_select_row(op, operands, count, &k);
   if (st.code == SKEEP_OK) *row = (uint32_t)(k - table);
   return st;
 }
