@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/skeep-project/skeep/go/internal/output"
 )
 
 // What is wrong with a file, in kinds; errors.Is finds them in every error of this package.
@@ -15,6 +17,7 @@ var (
 	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see WithMaxHeader
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
+	ErrInUse       = output.ErrInUse // what would be written is read: an input, or open or mapped in this process
 )
 
 // Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.

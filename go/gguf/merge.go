@@ -6,18 +6,21 @@ import (
 	"math"
 )
 
-// Merge writes f, one file or a split set, as the one file at path, as WriteFile does, but not onto a part of f.
-// It ends with ctx.
+// Merge writes f, one file or a split set, as the one file at path, as WriteFile does, but not onto a part of f:
+// ErrInUse. It ends with ctx.
 func Merge(ctx context.Context, f *File, path string) error {
-	if f.Holds(path) {
-		return &Error{File: path, Offset: -1, Reason: "the input itself", Err: ErrUnsupported}
+	h := HeaderOf(f)
+	p, err := h.check()
+	if err != nil {
+		return err
 	}
-	return WriteFile(path, HeaderOf(f), func(w *Writer) error { return w.CopyFrom(ctx, f) })
+	return writeFiles(p, []file{{p.metadata, 0, len(p.tensors)}}, []string{path}, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 
-// Split writes f as a split set that begins with prefix, as WriteSplit does. It ends with ctx.
+// Split writes f as a split set that begins with prefix, as WriteSplit does, but not onto a part of f: ErrInUse.
+// It ends with ctx.
 func Split(ctx context.Context, f *File, prefix string, most PartLimits) (paths []string, err error) {
-	return WriteSplit(prefix, HeaderOf(f), most, func(w *Writer) error { return w.CopyFrom(ctx, f) })
+	return writeSplit(prefix, HeaderOf(f), most, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 
 // PartLimits bounds the parts of a split set; a limit of 0 is none. A part has at least one tensor, however
@@ -29,8 +32,12 @@ type PartLimits struct {
 
 // WriteSplit is WriteFile for a split set, whose files are named PREFIX-00001-of-00003.gguf and so on. The
 // first holds the metadata, to which the keys of the split are added; write is the same as for one file.
-// It returns the paths. One part is a set too.
+// It returns the paths. One part is a set too. When anything fails, older files of these names stay, all of them.
 func WriteSplit(prefix string, h Header, most PartLimits, write func(w *Writer) error) (paths []string, err error) {
+	return writeSplit(prefix, h, most, nil, write)
+}
+
+func writeSplit(prefix string, h Header, most PartLimits, source *File, write func(w *Writer) error) (paths []string, err error) {
 	p, err := h.check()
 	if err != nil {
 		return nil, err
@@ -40,9 +47,9 @@ func WriteSplit(prefix string, h Header, most PartLimits, write func(w *Writer) 
 		return nil, err
 	}
 	for i := range files {
-		paths = append(paths, fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, i+1, len(files)))
+		paths = append(paths, partPath(prefix, i+1, len(files)))
 	}
-	if err := writeFiles(p, files, paths, write); err != nil {
+	if err := writeFiles(p, files, paths, source, write); err != nil {
 		return nil, err
 	}
 	return paths, nil

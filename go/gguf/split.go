@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,30 @@ import (
 
 // partName is the name of a part: prefix, number from 1, number of parts.
 var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
+
+// partPath is the name of part no, counted from 1, of a set of count.
+func partPath(prefix string, no, count int) string {
+	return fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, no, count)
+}
+
+// PartPaths lists the paths of all parts of the split set that path, by its name, is a part of: what Open may
+// read. It is path alone when that is not named NAME-00001-of-00003.gguf. No file is looked at.
+func PartPaths(path string) []string {
+	base := strings.LastIndexByte(path, '/') + 1
+	m := partName.FindStringSubmatch(path[base:])
+	if m == nil {
+		return []string{path}
+	}
+	var all []string
+	count, _ := strconv.Atoi(m[3]) // five digits
+	for i := range count {
+		all = append(all, partPath(path[:base]+m[1], i+1, count))
+	}
+	if !slices.Contains(all, path) { // its number is none of a set
+		all = append(all, path)
+	}
+	return all
+}
 
 // split is what a file says of the set that it is a part of; no counts from 0, count ≤ 1 when of none.
 type split struct{ no, count uint64 }
@@ -104,7 +129,7 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 			parts = append(parts, opened)
 			continue
 		}
-		sibling := fmt.Sprintf("%s%s-%05d-of-%05d.gguf", name[:base], m[1], i+1, s.count)
+		sibling := partPath(name[:base]+m[1], int(i+1), int(s.count))
 		p, other, err := read(sibling)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

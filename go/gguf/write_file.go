@@ -4,46 +4,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
+
+	"github.com/skeep-project/skeep/go/internal/output"
 )
 
 // WriteFile makes the file at path: write puts the payload of every tensor of h into w, and must not close
-// it. The file appears under its name when it is complete, in the place of an older one; when anything
-// fails, write included, nothing is left of it. Errors are *Error, write's, or wrap the operating system's.
+// it. The file appears under its name when it is complete, in the place of an older one, whose permissions it
+// keeps; when anything fails, write included, nothing is left of it and the older one stays. A file that this
+// process has open or mapped, such as an open model, is not replaced: ErrInUse. Errors are *Error, write's, or
+// wrap the operating system's.
 func WriteFile(path string, h Header, write func(w *Writer) error) error {
 	p, err := h.check()
 	if err != nil {
 		return err
 	}
-	return writeFiles(p, []file{{p.metadata, 0, len(p.tensors)}}, []string{path}, write)
+	return writeFiles(p, []file{{p.metadata, 0, len(p.tensors)}}, []string{path}, nil, write)
 }
 
-// writeFiles writes the files of a plan under temporary names in the folders where they belong, and names
-// them when all are complete.
-func writeFiles(p *plan, files []file, paths []string, write func(w *Writer) error) (err error) {
-	var made []*os.File
-	targets := make([]string, len(paths))
+// writeFiles writes the files of a plan, none of which may be one of source, if there is one. They get their
+// names when all are complete.
+func writeFiles(p *plan, files []file, paths []string, source *File, write func(w *Writer) error) error {
+	targets := make([]output.Target, len(paths))
 	for i, path := range paths {
+		if source != nil && source.Holds(path) {
+			return &Error{File: path, Offset: -1, Reason: "the input itself", Err: ErrInUse}
+		}
+		var err error
 		if targets[i], err = target(path); err != nil {
 			return err
 		}
 	}
-	named := false
+	var made []*output.File
 	defer func() { // also when write panics
 		for _, f := range made {
-			_ = f.Close() // closed when all went well
-			if !named {
-				_ = os.Remove(f.Name())
-			}
+			f.Discard()
 		}
 	}()
 	w, err := newWriter(p, files, func(i int) (io.Writer, error) {
-		f, err := createTemporary(targets[i])
+		f, err := targets[i].Create()
 		if err != nil {
-			return nil, fmt.Errorf("gguf: %w", err)
+			return nil, outputError(err)
 		}
 		made = append(made, f)
 		return f, nil
@@ -54,22 +54,12 @@ func writeFiles(p *plan, files []file, paths []string, write func(w *Writer) err
 	if err == nil {
 		err = w.Close()
 	}
-	for _, f := range made {
-		if err == nil {
-			err = errors.Join(f.Sync(), f.Close()) // the bytes before the name
-		}
-	}
-	for i := 0; i < len(made) && err == nil; i++ {
-		if err = os.Rename(made[i].Name(), targets[i]); err != nil {
-			for _, named := range targets[:i] { // half a set is of no use
-				err = errors.Join(err, os.Remove(named))
-			}
-		}
-	}
 	if err != nil {
 		return in(err, paths[0])
 	}
-	named = true
+	if err := output.Commit(made...); err != nil {
+		return outputError(err)
+	}
 	return nil
 }
 
@@ -82,32 +72,27 @@ func in(err error, path string) error {
 	return err
 }
 
-// target is the file that path stands for, through links. Only regular files are replaced.
-func target(path string) (string, error) {
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(path); err == nil {
-			return "", &Error{File: path, Offset: -1, Reason: "a link to nothing", Err: ErrUnsupported}
-		}
-		return path, nil
-	case err != nil:
-		return "", fmt.Errorf("gguf: %w", err)
-	case !st.Mode().IsRegular():
-		return "", irregular(path)
+// target is where path leads, if a model can be made there: it needs a name, and to be whole before it has it.
+func target(path string) (output.Target, error) {
+	t, err := output.Find(path)
+	if err == nil && t.Streams() {
+		return t, irregular(path)
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return "", fmt.Errorf("gguf: %w", err)
+	if err != nil {
+		err = outputError(err)
 	}
-	return path, nil
+	return t, err
 }
 
-// createTemporary makes a new file beside path, with the permissions that path would get.
-func createTemporary(path string) (*os.File, error) {
-	for {
-		f, err := os.OpenFile(fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
+// outputError makes an error of package output one of this package.
+func outputError(err error) error {
+	var e *output.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("gguf: %w", err)
 	}
+	kind := ErrUnsupported
+	if errors.Is(e, output.ErrInUse) {
+		kind = ErrInUse
+	}
+	return &Error{File: e.Path, Offset: -1, Reason: e.Reason, Err: kind}
 }

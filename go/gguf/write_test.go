@@ -510,3 +510,55 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 3)
 }
+
+// Nothing that is read is written: not the input, not another part of its set, under no name; nor what this process
+// has open or mapped for other reasons.
+func TestOutputIsNoInput(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	s := spec{ti: []ti{{name: "a", typ: 24, dims: []uint64{4}, data: seq(4, 1)}, {name: "b", typ: 24, dims: []uint64{4}, offset: 32, data: seq(4, 1)}}}
+	write := func(w *Writer) error { return s.writeAll(w, func() int { return 5 }) }
+	one := PartLimits{Tensors: 1}
+	paths, err := WriteSplit(path("x"), s.header(), one, write)
+	require.NoError(t, err)
+	require.Equal(t, paths, PartPaths(paths[1]))
+	require.Equal(t, []string{path("x.gguf")}, PartPaths(path("x.gguf")))
+	require.Equal(t, []string{"x-00000-of-00000.gguf"}, PartPaths("x-00000-of-00000.gguf"))
+	require.NoError(t, os.Link(paths[1], path("hard-00002-of-00002.gguf")))
+	require.NoError(t, os.Symlink(filepath.Base(paths[1]), path("soft-00002-of-00002.gguf")))
+	before := map[string]string{}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		require.NoError(t, err)
+		before[p] = string(b)
+	}
+	f, err := Open(paths[0])
+	require.NoError(t, err)
+	for _, prefix := range []string{"x", "hard", "soft"} {
+		_, err := Split(context.Background(), f, path(prefix), one)
+		require.ErrorIs(t, err, ErrInUse, prefix)
+		require.ErrorAs(t, err, new(*Error))
+		_, err = WriteSplit(path(prefix), s.header(), one, write)
+		require.ErrorIs(t, err, ErrInUse, prefix)
+		name := path(prefix + "-00002-of-00002.gguf")
+		require.ErrorIs(t, Merge(context.Background(), f, name), ErrInUse)
+		require.ErrorIs(t, WriteFile(name, s.header(), write), ErrInUse)
+	}
+	for p, want := range before {
+		b, err := os.ReadFile(p)
+		require.NoError(t, err)
+		require.Equal(t, want, string(b))
+	}
+	require.NoError(t, f.Close())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 4, "nothing is left")
+
+	// Closed, they are files like others, and hand on their permissions.
+	require.NoError(t, os.Chmod(paths[1], 0o600))
+	_, err = WriteSplit(path("x"), s.header(), one, write)
+	require.NoError(t, err)
+	st, err := os.Stat(paths[1])
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), st.Mode())
+}

@@ -26,7 +26,7 @@ type Error struct {
 	Row    int64 // counted over all outer axes; -1 when it is not about an element
 	Column int64
 	Reason string
-	Err    error // ErrUnsupported, ErrArgument, or an error of package skeep such as ErrValue
+	Err    error // ErrUnsupported, ErrArgument (and gguf.ErrInUse), or an error of package skeep such as ErrValue
 }
 
 func (e *Error) Error() string {
@@ -67,9 +67,10 @@ type Report struct {
 }
 
 // File writes in, one file or a split set in any encodings, anew as the one file at out, which appears when it
-// is complete; an older one is replaced, but in itself is not. Metadata stay, but for general.file_type and
-// general.quantization_version. It ends with ctx, and leaves nothing behind when it fails. Errors: *TypeError;
-// *Error, which names tensor, row and column of an element that its format cannot hold; those of package gguf.
+// is complete; an older one is replaced, but no part of in, and nothing that this process has open or mapped
+// (gguf.ErrInUse). Metadata stay, but for general.file_type and general.quantization_version. It ends with ctx, and
+// leaves nothing behind when it fails. Errors: *TypeError; *Error, which names tensor, row and column of an element
+// that its format cannot hold; those of package gguf.
 func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, error) {
 	m, err := encodableType(o.Type)
 	if err != nil {
@@ -80,7 +81,7 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 		return nil, err
 	}
 	if in.Holds(out) {
-		return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: ErrArgument}
+		return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%s is the input itself", out), Err: errors.Join(ErrArgument, gguf.ErrInUse)}
 	}
 	r := &Report{Decisions: decisions, FileType: m.fileType}
 	h := gguf.HeaderOf(in)

@@ -142,7 +142,9 @@ func encodedWhole(t testing.TB, f *gguf.File, name string, to tensor.Encoding) [
 // checkResult compares a result with its input, its report, and an independent encoding.
 func checkResult(t testing.TB, in *gguf.File, path string, r *Report, fileType uint32) {
 	t.Helper()
-	out := openFile(t, path)
+	out, err := gguf.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, out.Close()) }()
 	want := map[string]string{}
 	for key := range in.Keys() {
 		if !strings.HasPrefix(key, "split.") {
@@ -348,7 +350,7 @@ func TestAssorted(t *testing.T) {
 func TestTwice(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"Q4_K_M", "Q2_K", "Q5_0", "IQ4_XS", "F32"} {
-		first, second := filepath.Join(dir, "first.gguf"), filepath.Join(dir, "second.gguf")
+		first, second := filepath.Join(dir, name+".gguf"), filepath.Join(dir, "again.gguf")
 		quantize(t, embeddedFile(t), first, Options{Type: name})
 		rec := trace.NewRecorder(1)
 		quantize(t, openFile(t, first), second, Options{Type: name, Trace: rec})
@@ -452,6 +454,7 @@ func TestRefused(t *testing.T) {
 		var bad *Error
 		require.ErrorAs(t, err, &bad, out)
 		require.ErrorIs(t, err, ErrArgument)
+		require.ErrorIs(t, err, gguf.ErrInUse)
 		require.ErrorContains(t, err, out+" is the input itself")
 		require.EqualValues(t, -1, bad.Row)
 	}
@@ -565,9 +568,10 @@ func TestBigEndian(t *testing.T) {
 	a := makeFile(t, filepath.Join(dir, "little.gguf"), gguf.Header{}, little...)
 	b := makeFile(t, filepath.Join(dir, "big.gguf"), gguf.Header{ByteOrder: binary.BigEndian}, little...)
 	for _, name := range Types() {
-		quantize(t, a, filepath.Join(dir, "a.gguf"), Options{Type: name})
-		quantize(t, b, filepath.Join(dir, "b.gguf"), Options{Type: name})
-		x, y := openFile(t, filepath.Join(dir, "a.gguf")), openFile(t, filepath.Join(dir, "b.gguf"))
+		out := t.TempDir() // those before are open
+		quantize(t, a, filepath.Join(out, "a.gguf"), Options{Type: name})
+		quantize(t, b, filepath.Join(out, "b.gguf"), Options{Type: name})
+		x, y := openFile(t, filepath.Join(out, "a.gguf")), openFile(t, filepath.Join(out, "b.gguf"))
 		require.Equal(t, binary.BigEndian, y.ByteOrder())
 		for _, info := range x.Tensors() {
 			other, _ := y.Tensor(info.Name)
@@ -691,8 +695,8 @@ func TestMemory(t *testing.T) {
 
 // TestFileProperty: any tensor of any dense format and shape in any mix is what it is encoded at once.
 func TestFileProperty(t *testing.T) {
-	dir := t.TempDir()
 	rapid.Check(t, func(r *rapid.T) {
+		dir := t.TempDir() // those before are open
 		var tensors []sample
 		for i, name := range []string{"token_embd.weight", "blk.0.attn_v.weight", "blk.3.ffn_down.weight", "unknown.weight", "blk.0.attn_q.bias"} {
 			dims := []int64{rapid.SampledFrom([]int64{0, 1, 32, 64, 96, 128, 256, 320, 512, 7}).Draw(r, "columns")}

@@ -173,8 +173,8 @@ type SynthOptions struct {
 // Synth writes a random model at out, which runs like a real one of its shape and types: the elements of every
 // matrix of n columns are normally distributed with variance 1/n, norms are 1. A matrix is made of blocks drawn
 // from a dictionary of a thousand, each encoded from numbers of its own; in formats that are decoded only,
-// random blocks are given the scale that they need. Memory is bounded, whatever the size. Errors: *TypeError,
-// *Error, those of package gguf, ctx's.
+// random blocks are given the scale that they need. Memory is bounded, whatever the size. A file that this process
+// has open or mapped is not replaced (gguf.ErrInUse). Errors: *TypeError, *Error, those of package gguf, ctx's.
 func Synth(ctx context.Context, out string, o SynthOptions) (*Report, error) {
 	m, err := parseType(o.Type)
 	if err != nil {

@@ -135,14 +135,13 @@ func TestSynthOfEveryType(t *testing.T) {
 
 // TestSynthOddRows: rows that are no whole blocks, in every type, and of few elements.
 func TestSynthOddRows(t *testing.T) {
-	dir := t.TempDir()
 	for _, shape := range []Shape{
 		{Layers: 1, Width: 64, Heads: 8, KVHeads: 4, FF: 172, Vocab: 512, Context: 16}, // rows of 64 and 172
 		{Layers: 1, Width: 6, Heads: 3, KVHeads: 1, FF: 1, Vocab: 259, Context: 1},
 		{Layers: 1, Width: 640, Heads: 4, KVHeads: 1, FF: 96, Vocab: 259, Context: 1},
 	} {
 		for _, name := range allTypes() {
-			f, _ := synthesize(t, filepath.Join(dir, "odd.gguf"), SynthOptions{Shape: shape, Type: name, Seed: 3})
+			f, _ := synthesize(t, filepath.Join(t.TempDir(), "odd.gguf"), SynthOptions{Shape: shape, Type: name, Seed: 3})
 			for _, x := range f.Tensors() {
 				if x.Shape.Rank == 2 && x.Shape.Dims[0]*x.Shape.Dims[1] > 10000 {
 					rms, _ := rootMeanSquare(t, f, x.Name)
@@ -156,8 +155,8 @@ func TestSynthOddRows(t *testing.T) {
 // TestSynthSeeds: a seed decides every byte; another makes every matrix another one. No two rows of a
 // file of several blocks each are the same.
 func TestSynthSeeds(t *testing.T) {
-	dir := t.TempDir()
 	for _, name := range []string{"F16", "Q4_K_M", "IQ2_XXS"} {
+		dir := t.TempDir() // those before are open
 		o := SynthOptions{Type: name, Seed: 1, Shape: Shape{Layers: 2, Width: 1024, Heads: 8, KVHeads: 2, FF: 1024, Vocab: 300, Context: 32}}
 		a, _ := synthesize(t, filepath.Join(dir, "a.gguf"), o)
 		synthesize(t, filepath.Join(dir, "b.gguf"), o)
@@ -305,4 +304,24 @@ func TestSynthThenFile(t *testing.T) {
 	in, _ := synthesize(t, filepath.Join(dir, "in.gguf"), SynthOptions{Shape: little, Type: "IQ3_S", Seed: 7})
 	out := filepath.Join(dir, "out.gguf")
 	checkResult(t, in, out, quantize(t, in, out, Options{Type: "Q4_K_M"}), 15)
+}
+
+// A model that is mapped stays.
+func TestSynthSparesOpenModels(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	o := SynthOptions{Shape: ShapeFor(1), Type: "F16"}
+	_, err := Synth(context.Background(), path, o)
+	require.NoError(t, err)
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	mapped, err := skeep.MapFile(path)
+	require.NoError(t, err)
+	_, err = Synth(context.Background(), path, o)
+	require.ErrorIs(t, err, gguf.ErrInUse)
+	after, err := os.Stat(path)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after))
+	require.NoError(t, mapped.Close())
+	_, err = Synth(context.Background(), path, o)
+	require.NoError(t, err)
 }
