@@ -113,10 +113,9 @@ static inline size_t skeep_attend_scratch(size_t rows, size_t k_dim, size_t v_di
 typedef void skeep_body_attend(const struct skeep_attend_tile *a);
 
 /* ---- the kernel table --------------------------------------------------------------------------
- * A row of kernels.def is SKEEP_KERNEL(op, encoding, activation, order family, panel, isa, body): op in
- * lower case as in skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON,
- * NEON_DOTPROD, NEON_I8MM; the function is skeep_<body>, defined in <form>/<op>_<isa>.h and compiled by
- * isa_<isa>.c. */
+ * A row of kernels_table.h is SKEEP_KERNEL(op, encoding, activation, isa, body): op in lower case as in
+ * skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the
+ * function is skeep_<body>, compiled by isa_<isa>.c. */
 enum skeep_opid {
   SKEEP_OPID_decode = SKEEP_OP_DECODE,
   SKEEP_OPID_quantize_rows = SKEEP_OP_QUANTIZE_ROWS,
@@ -139,7 +138,7 @@ struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */
 };
-/* Row `row` of kernels.def, in its order; NULL past the end. info.runnable says whether body may be called. */
+/* Row `row` of kernels_table.h, in its order; NULL past the end. info.runnable says whether body may be called. */
 const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
  * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
@@ -152,7 +151,7 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 
-/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of kernels.def. */
+/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of kernels_table.h. */
 enum skeep_feature {
   SKEEP_FEATURE_PORTABLE = 1u << 0,
   SKEEP_FEATURE_AVX2 = 1u << 1,
@@ -284,8 +283,8 @@ static inline uint16_t skeep_f32_to_bf16(float f) {
 }
 
 /* Prototypes of all bodies, so that each definition is checked against the type of its row. */
-#define SKEEP_KERNEL(op, encoding, activation, family, panel, isa, body) skeep_body_##op skeep_##body;
-#include "kernels.def"
+#define SKEEP_KERNEL(op, encoding, activation, isa, body) skeep_body_##op skeep_##body;
+#include "kernels_table.h"
 #undef SKEEP_KERNEL
 
 #endif

@@ -1,4 +1,4 @@
-/* The kernel table, from kernels.def, and what looks into it. */
+/* The kernel table, generated from kernels.def, and what looks into it. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -30,10 +30,10 @@ enum {
 
 /* The last row is a sentinel that no query matches: an array of no rows would not be C. */
 static struct skeep_kernel table[] = {
-#define SKEEP_KERNEL(op, encoding, activation, family, panel, isa, body)                                             \
-  {{SKEEP_OPID_##op, ISA_##isa, encoding, activation, {family, panel, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
+#define SKEEP_KERNEL(op, encoding, activation, isa, body)                                                           \
+  {{SKEEP_OPID_##op, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
    BODY_##isa(skeep_##body)},
-#include "kernels.def"
+#include "kernels_table.h"
 #undef SKEEP_KERNEL
     {{0, 0, 0, 0, {0, 0, 0, 0}, 0, 0, ""}, NULL}};
 #define ROWS (sizeof table / sizeof table[0] - 1)

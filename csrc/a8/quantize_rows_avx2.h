@@ -36,7 +36,7 @@ static inline void skeep_a8_group_avx2(const char *x, skeep_block_a8 *b, size_t 
   b->sums[2 * g + 1] = (int16_t)_mm_cvtsi128_si32(_mm256_extracti128_si256(sum, 1));
 }
 
-void skeep_quantize_rows_a8_avx2(const float *in, size_t n, void *blocks) {
+void skeep_quantize_rows_f32_a8_avx2(const float *in, size_t n, void *blocks) {
   const char *x = (const char *)in;
   skeep_block_a8 *b = blocks;
   size_t g = 0; /* group of the row; its place in the block is g % 4 */

@@ -32,7 +32,7 @@ static void skeep_a8_group(const skeep_f32_any *x, float *d, int8_t *codes, int1
   }
 }
 
-void skeep_quantize_rows_a8_portable(const float *in, size_t n, void *blocks) {
+void skeep_quantize_rows_f32_a8_portable(const float *in, size_t n, void *blocks) {
   const skeep_f32_any *x = in;
   char *y = blocks;
   for (size_t i = 0; i < n; i += 128, y += sizeof(skeep_block_a8)) {

@@ -4,7 +4,7 @@ SKEEP_INLINE __m512 exact_bf16(const char *p, size_t count) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(exact_16(p, count)), 16));
 }
 
-void skeep_matmul_t_bf16_avx512(const struct skeep_matmul_tile *tile) {
+void skeep_matmul_t_bf16_f32_avx512(const struct skeep_matmul_tile *tile) {
   if (tile->tokens <= EXACT_IN_PLACE) {
     exact_in_place(tile, 2, exact_bf16);
   } else {

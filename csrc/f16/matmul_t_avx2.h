@@ -4,7 +4,7 @@ SKEEP_INLINE __m256 exact_f16(const char *p, size_t count) {
   return _mm256_cvtph_ps(exact_16(p, count));
 }
 
-void skeep_matmul_t_f16_avx2(const struct skeep_matmul_tile *tile) {
+void skeep_matmul_t_f16_f32_avx2(const struct skeep_matmul_tile *tile) {
   if (tile->tokens <= EXACT_IN_PLACE) {
     exact_in_place(tile, 2, exact_f16);
   } else {

@@ -44,5 +44,5 @@ func TestProfileNamesCFunctions(t *testing.T) {
 	require.NoError(t, err, string(out))
 	out, err = exec.Command("go", "tool", "pprof", "-top", "-nodecount=1000", profile).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Regexp(t, `\bskeep_matmul_t_f16_portable\b`, string(out))
+	require.Regexp(t, `\bskeep_matmul_t_f16_f32_portable\b`, string(out))
 }

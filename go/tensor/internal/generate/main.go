@@ -40,7 +40,14 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"csrc/blocks_fields.h": blockStructs(encodings)}
+	kernels, err := readKernels(filepath.Join(root, "csrc/kernels.def"), encodings)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{
+		"csrc/blocks_fields.h": blockStructs(encodings),
+		"csrc/kernels_table.h": kernelTable(kernels, encodings),
+	}
 	if files["go/tensor/encodings.go"], err = goTable(encodings); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,26 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-func TestMalformedListsAreRefused(t *testing.T) {
+func TestMalformedKernelsAreRefused(t *testing.T) {
+	encodings := []encoding{{name: "Q4_0"}, {name: "A8"}, {name: "Q4_2", flags: map[string]bool{"Retired": true}}}
+	for _, c := range []struct{ def, want string }{
+		{"SKEEP_KERNELS(decode, q9_9, any, portable)", `unknown encoding "q9_9"`},
+		{"SKEEP_KERNELS(decode, q4_2, any, portable)", `unknown encoding "q4_2"`},
+		{"SKEEP_KERNELS(matmul_t, q4_0, a9, portable)", `unknown activation "a9"`},
+		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx3)", `unknown instruction set "avx3"`},
+		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx2)\nSKEEP_KERNELS(matmul_t, q4_0, a8, avx2)", "stands there twice"},
+	} {
+		path := filepath.Join(t.TempDir(), "kernels.def")
+		if err := os.WriteFile(path, []byte(c.def), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readKernels(path, encodings); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("reading %q = %v, want an error with %q", c.def, err, c.want)
+		}
+	}
+}
+
+func TestMalformedEncodingsAreRefused(t *testing.T) {
 	for _, c := range []struct{ def, want string }{
 		{"", "no rows"},
 		{"hello", "not a row"},

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// kernel is one body: a row of csrc/kernels.def stands for one per instruction set.
+type kernel struct{ op, encoding, activation, isa string }
+
+var instructionSets = []string{"portable", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"}
+
+const anyActivation = "any"
+
+func readKernels(path string, encodings []encoding) ([]kernel, error) {
+	rows, err := readList(path, "SKEEP_KERNELS", 4)
+	if err != nil {
+		return nil, err
+	}
+	known := func(form string) bool {
+		return slices.ContainsFunc(encodings, func(e encoding) bool { return e.form() == form && !e.flags["Retired"] })
+	}
+	seen := map[kernel]bool{}
+	var all []kernel
+	for _, row := range rows {
+		for set := range strings.FieldsSeq(row[3]) {
+			k := kernel{row[0], row[1], row[2], set}
+			switch {
+			case !known(k.encoding):
+				return nil, fmt.Errorf("%s: %s: unknown encoding %q", path, k.name(), k.encoding)
+			case k.activation != anyActivation && !known(k.activation):
+				return nil, fmt.Errorf("%s: %s: unknown activation %q", path, k.name(), k.activation)
+			case !slices.Contains(instructionSets, set):
+				return nil, fmt.Errorf("%s: %s: unknown instruction set %q", path, k.name(), set)
+			case seen[k]:
+				return nil, fmt.Errorf("%s: %s stands there twice", path, k.name())
+			}
+			seen[k] = true
+			all = append(all, k)
+		}
+	}
+	return all, nil
+}
+
+// name is the function's without the prefix skeep_.
+func (k kernel) name() string {
+	if k.activation == anyActivation {
+		return strings.Join([]string{k.op, k.encoding, k.isa}, "_")
+	}
+	return strings.Join([]string{k.op, k.encoding, k.activation, k.isa}, "_")
+}
+
+// kernelTable is csrc/kernels_table.h.
+func kernelTable(all []kernel, encodings []encoding) []byte {
+	constant := map[string]string{anyActivation: "SKEEP_ANY"}
+	for _, e := range encodings {
+		constant[e.form()] = "SKEEP_ENC_" + e.name
+		if e.elements == 1 {
+			constant[e.form()] = "SKEEP_" + e.name
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString("/* generated from csrc/kernels.def by go generate ./go/tensor: one row for each body, best first.\n" +
+		" * The including file defines SKEEP_KERNEL(op, encoding, activation, instruction set, body). */\n")
+	for _, k := range all {
+		fmt.Fprintf(&b, "SKEEP_KERNEL(%s, %s, %s, %s, %s)\n", k.op, constant[k.encoding], constant[k.activation], strings.ToUpper(k.isa), k.name())
+	}
+	return b.Bytes()
+}
