@@ -18,22 +18,18 @@ static skeep_status guarded(void (*check)(void *arg), void *arg) {
 
 /* ---- rope ---- */
 
+#define FASTEST 2048.0 /* radians from one position to the next, at most */
+#define ANGLE 0x1p31   /* no angle reaches it: reduced to a quarter turn it is right to 10^-6 below */
+#define POSITIONS 64   /* of a task at a time */
+
 struct rope {
   const skeep_view *x, *positions, *factors, *y;
   skeep_rope_params params;
   skeep_body_rope *body;
   int64_t tokens, per_task;
-  skeep_status status;
+  double fastest; /* of all pairs, without factors */
+  uint64_t bad_position, bad_factor; /* the first that is out of range */
 };
-
-static void rope_check(void *arg) {
-  struct rope *r = arg;
-  for (int64_t t = 0; t < r->tokens; t++)
-    if (operand_i32(r->positions, t) < 0) {
-      r->status = skeep_fail(SKEEP_ERR_INDEX, 1, (uint64_t)t);
-      return;
-    }
-}
 
 /* The pair whose angle makes `rotations` turns within the original context: of (context * base^(-2i/dims)) / 2pi =
  * rotations, solved for i (Peng et al. 2023, section 3.2, as their implementation has it: a ramp over i between two
@@ -43,58 +39,98 @@ static double rope_pair(const skeep_rope_params *p, float rotations) {
   return p->dims * log(turns) / (2 * log((double)p->base));
 }
 
-/* theta[0 .. dims/2), padded with 0 to whole eights. Powers of the base by products: their relative error stays
- * below dims * 2^-53, so that an angle of 10^6 is right to 10^-7. */
-static void rope_theta(const struct rope *r, double *theta) {
+/* theta[0 .. dims/2), padded with 0 to whole eights, unless it is NULL. Returns the largest magnitude, or infinity and a
+ * note of the factor to blame. Powers of the base by products: their relative error stays below dims * 2^-53, so
+ * that an angle of 10^6 is right to 10^-7. */
+static double rope_theta(struct rope *r, double *theta) {
   const skeep_rope_params *p = &r->params;
   const size_t pairs = p->dims / 2, padded = (pairs + 7) / 8 * 8;
-  double low = 0, high = 0, power = 1;
+  double low = 0, high = 0, power = 1, fastest = 0;
   const double ratio = pow((double)p->base, -2.0 / p->dims);
   if (p->ext_factor != 0) {
     low = fmax(floor(rope_pair(p, p->beta_fast)), 0);
     high = fmin(ceil(rope_pair(p, p->beta_slow)), (double)p->dims - 1);
   }
   for (size_t i = 0; i < padded; i++, power *= ratio) {
-    double mix = 0;
+    double mix = 0, turn = 0;
     if (p->ext_factor != 0) {
       const double ramp = fmin(fmax(((double)i - low) / fmax(high - low, 1e-3), 0), 1);
       mix = (double)p->ext_factor * (1 - ramp);
     }
-    theta[i] = i < pairs ? power * ((1 - mix) * (double)p->scale + mix) : 0;
+    if (i < pairs) turn = power * ((1 - mix) * (double)p->scale + mix);
     if (i < pairs && r->factors) {
       float factor;
-      memcpy(&factor, operand_start(r->factors, sizeof factor) + i * sizeof factor, sizeof factor);
-      theta[i] /= (double)factor;
+      memcpy(&factor, operand_start(r->factors, 4) + (int64_t)i * operand_step(r->factors, 0, 4), sizeof factor);
+      turn /= (double)factor;
+      if (!(fabs(turn) <= FASTEST)) {
+        operand_note(&r->bad_factor, i);
+        turn = INFINITY;
+      }
     }
+    fastest = fmax(fastest, fabs(turn));
+    if (theta) theta[i] = turn;
+  }
+  return fastest;
+}
+
+/* Position t, -1 when it is negative or takes an angle too far. */
+static int64_t position_of(struct rope *r, int64_t t, double fastest) {
+  const int64_t position = operand_i32(r->positions, t);
+  if (position >= 0 && (double)position * fastest < ANGLE) return position;
+  operand_note(&r->bad_position, (uint64_t)t);
+  return -1;
+}
+
+/* So that nothing is written when an index or factor is wrong. */
+static void rope_check(void *arg) {
+  struct rope *r = arg;
+  const double fastest = r->factors ? rope_theta(r, NULL) : r->fastest;
+  for (int64_t t = 0; t < r->tokens && r->bad_factor == UINT64_MAX; t++) (void)position_of(r, t, fastest);
+}
+
+static skeep_status rope_bad(const struct rope *r) {
+  if (r->bad_factor != UINT64_MAX) return skeep_fail(SKEEP_ERR_VALUE, 2, r->bad_factor);
+  return r->bad_position == UINT64_MAX ? skeep_ok() : skeep_fail(SKEEP_ERR_INDEX, 1, r->bad_position);
+}
+
+/* Positions and factors may be others by now than those that were checked: each is read here once more, and checked. */
+static void rope_task(void *arg, uint32_t task, void *scratch) {
+  struct rope *r = arg;
+  const size_t padded = (r->params.dims / 2 + 7) / 8 * 8;
+  double *theta = scratch;
+  const double fastest = rope_theta(r, theta);
+  const int64_t end = least((task + 1) * r->per_task, r->tokens);
+  if (!(fastest <= FASTEST)) return;
+  for (int64_t first = task * r->per_task, count; first < end; first += count) {
+    int32_t positions[POSITIONS];
+    count = least(POSITIONS, end - first);
+    for (int64_t i = 0; i < count; i++) {
+      const int64_t position = position_of(r, first + i, fastest);
+      if (position < 0) return;
+      positions[i] = (int32_t)position;
+    }
+    r->body(&(struct skeep_rope_rows){
+        .x = operand_start(r->x, 4) + first * operand_step(r->x, 0, 4),
+        .positions = (const char *)positions,
+        .y = operand_start(r->y, 4) + first * operand_step(r->y, 0, 4),
+        .x_token = operand_step(r->x, 0, 4),
+        .x_head = operand_step(r->x, 1, 4),
+        .y_token = operand_step(r->y, 0, 4),
+        .y_head = operand_step(r->y, 1, 4),
+        .position_stride = sizeof positions[0],
+        .tokens = (size_t)count,
+        .heads = (size_t)r->x->layout.shape[1],
+        .head_dim = (size_t)r->x->layout.shape[2],
+        .dims = r->params.dims,
+        .theta = theta,
+        .magnitude = r->params.attn_factor,
+        .form = r->params.form,
+        .scratch = (float *)(theta + padded)});
   }
 }
 
-static void rope_task(void *arg, uint32_t task, void *scratch) {
-  const struct rope *r = arg;
-  const int64_t first = task * r->per_task;
-  const size_t padded = (r->params.dims / 2 + 7) / 8 * 8;
-  double *theta = scratch;
-  rope_theta(r, theta);
-  r->body(&(struct skeep_rope_rows){
-      .x = operand_start(r->x, 4) + first * operand_step(r->x, 0, 4),
-      .positions = operand_start(r->positions, 4) + first * operand_step(r->positions, 0, 4),
-      .y = operand_start(r->y, 4) + first * operand_step(r->y, 0, 4),
-      .x_token = operand_step(r->x, 0, 4),
-      .x_head = operand_step(r->x, 1, 4),
-      .y_token = operand_step(r->y, 0, 4),
-      .y_head = operand_step(r->y, 1, 4),
-      .position_stride = operand_step(r->positions, 0, 4),
-      .tokens = (size_t)least(r->per_task, r->tokens - first),
-      .heads = (size_t)r->x->layout.shape[1],
-      .head_dim = (size_t)r->x->layout.shape[2],
-      .dims = r->params.dims,
-      .theta = theta,
-      .magnitude = r->params.attn_factor,
-      .form = r->params.form,
-      .scratch = (float *)(theta + padded)});
-}
-
-static skeep_status rope_params_check(const skeep_rope_params *p, int64_t head_dim) {
+/* fastest: radians from one position to the next that no pair exceeds, without factors. */
+static skeep_status rope_params_check(const skeep_rope_params *p, int64_t head_dim, double *fastest) {
 #define REFUSE_UNLESS(condition, field) \
   if (!(condition)) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_rope_params, field))
   REFUSE_UNLESS(p->form <= SKEEP_ROPE_NEOX, form);
@@ -104,12 +140,21 @@ static skeep_status rope_params_check(const skeep_rope_params *p, int64_t head_d
   REFUSE_UNLESS(isfinite(p->ext_factor), ext_factor);
   REFUSE_UNLESS(isfinite(p->attn_factor), attn_factor);
   REFUSE_UNLESS(!p->reserved, reserved);
-  if (p->ext_factor == 0) return skeep_ok();
-  REFUSE_UNLESS(p->base > 1, base);
-  REFUSE_UNLESS(isfinite(p->beta_fast) && p->beta_fast > 0, beta_fast);
-  REFUSE_UNLESS(isfinite(p->beta_slow) && p->beta_slow > 0, beta_slow);
-  REFUSE_UNLESS(p->original_context, original_context);
+  if (p->ext_factor != 0) {
+    REFUSE_UNLESS(p->base > 1, base);
+    REFUSE_UNLESS(isfinite(p->beta_fast) && p->beta_fast > 0, beta_fast);
+    REFUSE_UNLESS(isfinite(p->beta_slow) && p->beta_slow > 0, beta_slow);
+    REFUSE_UNLESS(p->original_context, original_context);
+  }
+  /* The first pair turns fastest, or the last; the mix lies between 0 and ext_factor. */
+  const double power = p->base >= 1 ? 1 : pow((double)p->base, 2.0 / p->dims - 1);
+  const double scaled = power * fabs((double)p->scale);
+  const double mixed = power * fabs((1 - (double)p->ext_factor) * (double)p->scale + (double)p->ext_factor);
+  REFUSE_UNLESS(power <= FASTEST, base);
+  REFUSE_UNLESS(scaled <= FASTEST, scale);
+  REFUSE_UNLESS(mixed <= FASTEST, ext_factor);
 #undef REFUSE_UNLESS
+  *fastest = fmax(scaled, mixed);
   return skeep_ok();
 }
 
@@ -117,7 +162,7 @@ static skeep_status rope(struct skeep_op *op, const skeep_rope_params *params) {
   const struct skeep_kernel *kernel;
   struct rope r = {.x = op->v[0], .positions = op->v[1], .factors = op->v[2], .y = op->v[3], .params = *params};
   SKEEP_TRY(operand_dense(r.x, 0, SKEEP_F32, 3));
-  SKEEP_TRY(rope_params_check(params, r.x->layout.shape[2]));
+  SKEEP_TRY(rope_params_check(params, r.x->layout.shape[2], &r.fastest));
   SKEEP_TRY(operand_dense(r.y, 3, SKEEP_F32, 3));
   SKEEP_TRY(operand_shape(r.y, 3, r.x));
   SKEEP_TRY(operand_dense(r.positions, 1, SKEEP_I32, 1));
@@ -132,12 +177,13 @@ static skeep_status rope(struct skeep_op *op, const skeep_rope_params *params) {
                         SKEEP_ROPE_SCRATCH((uint64_t)params->dims) * sizeof(float);
   if (need > skeep_pool_scratch(op->pool)) return skeep_fail(SKEEP_ERR_MEMORY, -1, need);
   r.tokens = r.x->layout.shape[0];
-  r.status = skeep_ok();
+  r.bad_position = r.bad_factor = UINT64_MAX;
   SKEEP_TRY(guarded(rope_check, &r));
-  SKEEP_TRY(r.status);
+  SKEEP_TRY(rope_bad(&r));
   const int64_t size = r.x->layout.shape[1] * r.x->layout.shape[2], worth = 8192;
   r.per_task = most((r.tokens - 1) / (4 * (int64_t)skeep_pool_threads(op->pool)) + 1, (worth - 1) / size + 1);
-  return skeep_pool_run(op->pool, rope_task, &r, (uint32_t)((r.tokens - 1) / r.per_task + 1));
+  SKEEP_TRY(skeep_pool_run(op->pool, rope_task, &r, (uint32_t)((r.tokens - 1) / r.per_task + 1)));
+  return rope_bad(&r);
 }
 
 skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
@@ -148,6 +194,33 @@ skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
   return skeep_op_end(&op, rope(&op, &params));
 }
 
+/* ---- positions and sequences ---- */
+
+/* The indices of some tokens, read once: the caller's may change meanwhile. */
+#define INDICES 512
+struct indices {
+  int64_t first, tokens;
+  int32_t position[INDICES], sequence[INDICES];
+};
+
+static int64_t sequence_of(const skeep_view *sequences, int64_t t) { return sequences ? operand_i32(sequences, t) : 0; }
+
+/* Reads those of the next tokens, as many as there is room for. ERR_INDEX when one is out of range; operand: that of
+ * the positions. */
+static skeep_status indices_read(struct indices *n, const skeep_view *positions, const skeep_view *sequences,
+                                 int64_t sequence_count, int32_t operand) {
+  n->tokens = least(INDICES, positions->layout.shape[0] - n->first);
+  for (int64_t i = 0; i < n->tokens; i++) {
+    const int64_t position = operand_i32(positions, n->first + i), sequence = sequence_of(sequences, n->first + i);
+    if (position < 0) return skeep_fail(SKEEP_ERR_INDEX, operand, (uint64_t)(n->first + i));
+    if (sequence < 0 || sequence >= sequence_count)
+      return skeep_fail(SKEEP_ERR_INDEX, operand + 1, (uint64_t)(n->first + i));
+    n->position[i] = (int32_t)position;
+    n->sequence[i] = (int32_t)sequence;
+  }
+  return skeep_ok();
+}
+
 /* ---- kv_store ---- */
 
 struct kv_store {
@@ -156,9 +229,8 @@ struct kv_store {
   int64_t tokens, heads, capacity, size;
   uint32_t per_task;
   skeep_status status;
+  struct indices now;
 };
-
-static int64_t sequence_of(const skeep_view *sequences, int64_t t) { return sequences ? operand_i32(sequences, t) : 0; }
 
 /* Tokens from t on with the sequence of t and consecutive positions. */
 static int64_t run_length(const struct kv_store *s, int64_t t) {
@@ -170,15 +242,12 @@ static int64_t run_length(const struct kv_store *s, int64_t t) {
   return n;
 }
 
-/* Positions and sequences in range, and no slot twice. A run of consecutive positions is an arc of the ring; two
- * arcs meet when either begins within the other. */
+/* Positions and sequences in range, and no slot twice: so that nothing is written when they are not. A run of
+ * consecutive positions is an arc of the ring; two arcs meet when either begins within the other. */
 static void kv_store_check(void *arg) {
   struct kv_store *s = arg;
-  for (int64_t t = 0; t < s->tokens; t++) {
-    if (operand_i32(s->positions, t) < 0) s->status = skeep_fail(SKEEP_ERR_INDEX, 2, (uint64_t)t);
-    const int64_t sequence = sequence_of(s->sequences, t);
-    if (sequence < 0 || sequence >= s->cache[0]->layout.shape[0])
-      s->status = skeep_fail(SKEEP_ERR_INDEX, 3, (uint64_t)t);
+  for (s->now.first = 0; s->now.first < s->tokens; s->now.first += s->now.tokens) {
+    s->status = indices_read(&s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
     if (s->status.code != SKEEP_OK) return;
   }
   for (int64_t a = 0, a_length; a < s->tokens; a += a_length) {
@@ -200,19 +269,24 @@ static void kv_store_check(void *arg) {
   }
 }
 
-/* A unit is one head of keys or of values, all tokens. */
+static void kv_store_read(void *arg) {
+  struct kv_store *s = arg;
+  s->status = indices_read(&s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
+}
+
+/* A unit is one head of keys or of values, of all tokens whose indices were read. */
 static void kv_store_task(void *arg, uint32_t task, void *scratch) {
   const struct kv_store *s = arg;
   (void)scratch;
   for (uint32_t unit = task * s->per_task; unit < (task + 1) * s->per_task && unit < 2 * s->heads; unit++) {
     const skeep_view *in = s->in[unit & 1], *cache = s->cache[unit & 1];
     const int64_t h = unit >> 1;
-    for (int64_t t = 0; t < s->tokens; t++)
-      s->body(operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
+    for (int64_t i = 0; i < s->now.tokens; i++)
+      s->body(operand_start(in, 4) + (s->now.first + i) * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
               (size_t)in->layout.shape[2],
-              operand_start(cache, s->size) + sequence_of(s->sequences, t) * operand_step(cache, 0, s->size) +
+              operand_start(cache, s->size) + s->now.sequence[i] * operand_step(cache, 0, s->size) +
                   h * operand_step(cache, 1, s->size) +
-                  operand_i32(s->positions, t) % s->capacity * operand_step(cache, 2, s->size));
+                  s->now.position[i] % s->capacity * operand_step(cache, 2, s->size));
   }
 }
 
@@ -254,9 +328,14 @@ static skeep_status kv_store(struct skeep_op *op) {
   SKEEP_TRY(indices_check(s.positions, s.sequences, 2, s.tokens));
   SKEEP_TRY(guarded(kv_store_check, &s));
   SKEEP_TRY(s.status);
-  const int64_t worth = 16384, unit = s.tokens * s.in[0]->layout.shape[2];
+  const int64_t worth = 16384, unit = least(s.tokens, INDICES) * s.in[0]->layout.shape[2];
   s.per_task = (uint32_t)((worth - 1) / unit + 1);
-  return skeep_pool_run(op->pool, kv_store_task, &s, (uint32_t)((2 * s.heads - 1) / s.per_task + 1));
+  for (s.now.first = 0; s.now.first < s.tokens; s.now.first += s.now.tokens) {
+    SKEEP_TRY(guarded(kv_store_read, &s));
+    SKEEP_TRY(s.status);
+    SKEEP_TRY(skeep_pool_run(op->pool, kv_store_task, &s, (uint32_t)((2 * s.heads - 1) / s.per_task + 1)));
+  }
+  return skeep_ok();
 }
 
 skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view *k, const skeep_view *v,
@@ -282,13 +361,14 @@ struct attend {
   skeep_attend_params params;
   skeep_body_attend *body;
   int64_t tokens, kv_heads, capacity, size;
-  int64_t group, head_tile, head_tiles, token_tile, token_tiles; /* query heads per KV head, and per tile */
+  int64_t group, head_tile, head_tiles, token_tile; /* query heads per KV head, and per tile */
   int64_t tiles, per_task, v_padded;
   /* Chunks of one token spread over tasks: */
   int64_t chunk, chunks, first_tile;
   float *partial;
   int64_t widest; /* positions that one row sees, at most */
   skeep_status status;
+  struct indices now; /* tiles count tokens from its first */
 };
 
 /* Rows of one tile that share their sequence and chunk length. */
@@ -303,7 +383,7 @@ struct partial {
 };
 
 static void sees(const struct attend *a, int64_t t, int64_t *lo, int64_t *hi) {
-  *hi = operand_i32(a->positions, t) + (int64_t)1;
+  *hi = a->now.position[t] + (int64_t)1;
   *lo = a->params.window ? most(0, *hi - a->params.window) : 0;
 }
 
@@ -324,7 +404,7 @@ static void chunk_run(const struct attend *a, const struct rows *r, int64_t begi
   const char *v = operand_start(a->v, size) + r->sequence * operand_step(a->v, 0, size) +
                   r->kv_head * operand_step(a->v, 1, size);
   a->body(&(struct skeep_attend_tile){
-      .q = operand_start(a->q, 4) + r->token * operand_step(a->q, 0, 4) + r->head * operand_step(a->q, 1, 4),
+      .q = operand_start(a->q, 4) + (a->now.first + r->token) * operand_step(a->q, 0, 4) + r->head * operand_step(a->q, 1, 4),
       .k = k,
       .v = v,
       .q_token = operand_step(a->q, 0, 4),
@@ -377,7 +457,7 @@ static void chunk_add(const struct attend *a, const struct rows *r, int64_t begi
 static void rows_finish(const struct attend *a, const struct rows *r, struct partial total) {
   const int64_t n = a->v->layout.shape[3];
   for (int64_t i = 0; i < r->tokens * r->heads; i++) {
-    char *y = operand_start(a->y, 4) + (r->token + i / r->heads) * operand_step(a->y, 0, 4) +
+    char *y = operand_start(a->y, 4) + (a->now.first + r->token + i / r->heads) * operand_step(a->y, 0, 4) +
               (r->head + i % r->heads) * operand_step(a->y, 1, 4);
     float *acc = total.acc + i * a->v_padded;
     for (int64_t d = 0; d < n; d++) acc[d] /= total.sum[i];
@@ -390,17 +470,17 @@ static void tile_rows(const struct attend *a, int64_t tile, int64_t *token, int6
   const int64_t part = tile % a->head_tiles;
   if (*token < 0) {
     *token = tile / a->head_tiles / a->kv_heads * a->token_tile;
-    *end = least(*token + a->token_tile, a->tokens);
+    *end = least(*token + a->token_tile, a->now.tokens);
   }
   r->kv_head = tile / a->head_tiles % a->kv_heads;
   r->head = r->kv_head * a->group + part * a->head_tile;
   r->heads = least(a->head_tile, a->group - part * a->head_tile);
   r->token = *token;
-  r->sequence = sequence_of(a->sequences, r->token);
+  r->sequence = a->now.sequence[r->token];
   r->tokens = 0;
   do {
     sees(a, *token, &r->lo[r->tokens], &r->hi[r->tokens]);
-    if (r->tokens && (sequence_of(a->sequences, *token) != r->sequence ||
+    if (r->tokens && (a->now.sequence[*token] != r->sequence ||
                       chunk_of(r->hi[r->tokens] - r->lo[r->tokens]) != chunk_of(r->hi[0] - r->lo[0])))
       break;
     r->tokens++;
@@ -462,30 +542,42 @@ static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_
   return skeep_ok();
 }
 
-/* Indices in range, and every position that a row sees still in its slot. */
-static void attend_check(void *arg) {
+/* The indices of the next tokens, none of which sees more than the ring holds. */
+static void attend_read(void *arg) {
   struct attend *a = arg;
-  int64_t last = 0;
-  for (int64_t t = 0; t < a->tokens; t++) {
-    const int64_t position = operand_i32(a->positions, t), sequence = sequence_of(a->sequences, t);
-    if (position < 0) a->status = skeep_fail(SKEEP_ERR_INDEX, 3, (uint64_t)t);
-    if (sequence < 0 || sequence >= a->k->layout.shape[0]) a->status = skeep_fail(SKEEP_ERR_INDEX, 4, (uint64_t)t);
-    if (a->status.code != SKEEP_OK) return;
-    last = most(last, position);
-  }
-  for (int64_t t = 0; t < a->tokens; t++) {
-    int64_t lo, hi, own = last;
+  int64_t lo, hi;
+  a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+  a->widest = 0;
+  for (int64_t t = 0; t < a->now.tokens && a->status.code == SKEEP_OK; t++) {
     sees(a, t, &lo, &hi);
     a->widest = most(a->widest, hi - lo);
-    if (lo > last - a->capacity) continue;
-    if (a->sequences) { /* the last position of its own sequence decides */
-      own = 0;
-      for (int64_t u = 0; u < a->tokens; u++)
-        if (operand_i32(a->sequences, u) == operand_i32(a->sequences, t)) own = most(own, operand_i32(a->positions, u));
+    if (hi - lo > a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
+  }
+}
+
+/* Indices in range, and every position that a row sees still in its slot: so that nothing is written when not. */
+static void attend_check(void *arg) {
+  struct attend *a = arg;
+  int64_t last = 0, lo, hi;
+  for (a->now.first = 0; a->now.first < a->tokens; a->now.first += a->now.tokens) {
+    a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+    if (a->status.code != SKEEP_OK) return;
+    for (int64_t t = 0; t < a->now.tokens; t++) last = most(last, a->now.position[t]);
+  }
+  for (a->now.first = 0; a->now.first < a->tokens; a->now.first += a->now.tokens) {
+    a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+    for (int64_t t = 0; t < a->now.tokens && a->status.code == SKEEP_OK; t++) {
+      sees(a, t, &lo, &hi);
+      int64_t own = last;
+      if (lo > last - a->capacity) continue;
+      if (a->sequences) { /* the last position of its own sequence decides */
+        own = a->now.position[t];
+        for (int64_t u = 0; u < a->tokens; u++)
+          if (operand_i32(a->sequences, u) == a->now.sequence[t]) own = most(own, operand_i32(a->positions, u));
+      }
+      if (lo <= own - a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
     }
-    if (lo > own - a->capacity) continue;
-    a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
-    return;
+    if (a->status.code != SKEEP_OK) return;
   }
 }
 
@@ -503,9 +595,26 @@ static skeep_status attend_tiles(struct attend *a, size_t scratch) {
   a->head_tile = least(a->group, rows);
   a->head_tiles = (a->group - 1) / a->head_tile + 1;
   a->token_tile = most(1, rows / a->head_tile);
-  a->token_tiles = (a->tokens - 1) / a->token_tile + 1;
-  a->tiles = a->token_tiles * a->kv_heads * a->head_tiles;
   return skeep_ok();
+}
+
+/* All tokens whose indices were read. */
+static skeep_status attend_run(struct attend *a, skeep_pool *pool) {
+  const int64_t token_tiles = (a->now.tokens - 1) / a->token_tile + 1;
+  a->tiles = token_tiles * a->kv_heads * a->head_tiles;
+  if (a->tokens == 1 && a->tiles < skeep_pool_threads(pool)) {
+    int64_t lo, hi;
+    sees(a, 0, &lo, &hi);
+    a->chunk = chunk_of(hi - lo);
+    a->chunks = (hi - 1) / a->chunk - lo / a->chunk + 1;
+    const int64_t at_a_time = (int64_t)SPREAD / (a->chunks * partial_size(a, a->head_tile));
+    if (a->chunks > 1 && at_a_time) return spread_run(a, pool, at_a_time);
+  }
+  const int64_t worth = 32768; /* multiplications */
+  const int64_t row = a->widest * (a->k->layout.shape[3] + a->v->layout.shape[3]);
+  const int64_t tile = row * a->head_tile * least(a->token_tile, a->now.tokens);
+  a->per_task = (worth - 1) / tile + 1;
+  return skeep_pool_run(pool, attend_task, a, (uint32_t)((a->tiles - 1) / a->per_task + 1));
 }
 
 static skeep_status attend(struct skeep_op *op, const skeep_attend_params *params) {
@@ -535,19 +644,12 @@ static skeep_status attend(struct skeep_op *op, const skeep_attend_params *param
   SKEEP_TRY(guarded(attend_check, &a));
   SKEEP_TRY(a.status);
 
-  if (a.tokens == 1 && a.tiles < skeep_pool_threads(op->pool)) {
-    int64_t lo, hi;
-    sees(&a, 0, &lo, &hi);
-    a.chunk = chunk_of(hi - lo);
-    a.chunks = (hi - 1) / a.chunk - lo / a.chunk + 1;
-    const int64_t at_a_time = (int64_t)SPREAD / (a.chunks * partial_size(&a, a.head_tile));
-    if (a.chunks > 1 && at_a_time) return spread_run(&a, op->pool, at_a_time);
+  for (a.now.first = 0; a.now.first < a.tokens; a.now.first += a.now.tokens) {
+    SKEEP_TRY(guarded(attend_read, &a));
+    SKEEP_TRY(a.status);
+    SKEEP_TRY(attend_run(&a, op->pool));
   }
-  const int64_t worth = 32768; /* multiplications */
-  const int64_t row = a.widest * (a.k->layout.shape[3] + a.v->layout.shape[3]);
-  const int64_t tile = row * a.head_tile * least(a.token_tile, a.tokens);
-  a.per_task = (worth - 1) / tile + 1;
-  return skeep_pool_run(op->pool, attend_task, &a, (uint32_t)((a.tiles - 1) / a.per_task + 1));
+  return skeep_ok();
 }
 
 skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q, const skeep_view *k_cache,

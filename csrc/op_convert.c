@@ -325,10 +325,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
     if (s->back[j] - s->back[j] == 0 && fabsf(s->values[j]) <= c->most) continue;
     int64_t index[4] = {at[0], at[1], at[2], at[3]};
     index[c->axis] += j / block * block + culprit(s->values + j / block * block, block);
-    const uint64_t flat = flat_position(&c->x->layout, index);
-    uint64_t seen = __atomic_load_n(c->bad, __ATOMIC_RELAXED);
-    while (flat < seen && !__atomic_compare_exchange_n(c->bad, &seen, flat, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
+    operand_note(c->bad, flat_position(&c->x->layout, index));
     return;
   }
   if (out != y.first) move_cells(y.first, y.step, out, (int64_t)size, n / block, size);
@@ -466,33 +463,42 @@ struct embed {
   const skeep_view *table, *ids, *y;
   skeep_body_decode *decode;
   float scale;
-  int64_t bad; /* position of the first id that is out of range, or -1 */
-  struct boxes boxes;
+  uint64_t *bad; /* the first id that is out of range */
+  struct boxes boxes; /* one row each */
 };
 
-/* Reads ids in a region of its own, since their pages may fault as well. */
+/* The id of row t, -1 when it is out of range. */
+static int64_t id_of(const struct embed *e, int64_t t) {
+  const int64_t id = operand_i32(e->ids, t);
+  if (id >= 0 && id < e->table->layout.shape[0]) return id;
+  operand_note(e->bad, (uint64_t)t);
+  return -1;
+}
+
+/* So that nothing is written when an id is wrong. A region of its own, since the pages of ids may fault as well. */
 static void embed_check(void *arg, uint32_t task, void *scratch) {
-  struct embed *e = arg;
+  const struct embed *e = arg;
   (void)task, (void)scratch;
-  for (int64_t t = 0; t < e->ids->layout.shape[0]; t++) {
-    const int64_t id = operand_i32(e->ids, t);
-    if (id >= 0 && id < e->table->layout.shape[0]) continue;
-    e->bad = t;
-    return;
-  }
+  for (int64_t t = 0; t < e->ids->layout.shape[0]; t++) (void)id_of(e, t);
 }
 
 static void embed_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
   const struct embed *e = arg;
-  const int64_t from[4] = {operand_i32(e->ids, at[0]), at[1], 0, 0};
+  const int64_t id = id_of(e, at[0]); /* it may be another by now */
   skeep_f32_any *y = (skeep_f32_any *)(uintptr_t)skeep_cell(e->y, at);
-  read_line(e->table, e->decode, line_of(e->table, from, 1), extent[1], scratch, (float *)y);
+  if (id < 0) return;
+  for (int64_t j = 0; j < extent[1]; j += CHUNK) {
+    const struct line row = line_of(e->table, (const int64_t[4]){id, j, 0, 0}, 1);
+    read_line(e->table, e->decode, row, least(CHUNK, extent[1] - j), scratch, (float *)(y + j));
+  }
   if (e->scale != 1.0f)
     for (int64_t j = 0; j < extent[1]; j++) y[j] *= e->scale;
 }
 
 static skeep_status embed(struct skeep_op *op, float scale) {
-  struct embed e = {.table = op->v[0], .ids = op->v[1], .y = op->v[2], .scale = scale, .bad = -1};
+  uint64_t bad = UINT64_MAX;
+  struct embed e = {.table = op->v[0], .ids = op->v[1], .y = op->v[2], .scale = scale, .bad = &bad};
+  if (!isfinite(scale)) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 4);
   SKEEP_TRY(all_present(op));
   const skeep_layout *table = &e.table->layout;
   e.decode = decoder(e.table->encoding);
@@ -506,12 +512,14 @@ static skeep_status embed(struct skeep_op *op, float scale) {
   SKEEP_TRY(operand_extent(e.y, 2, 1, table->shape[1]));
 
   SKEEP_TRY(skeep_pool_run(op->pool, embed_check, &e, 1));
-  if (e.bad >= 0) return skeep_fail(SKEEP_ERR_INDEX, 1, (uint64_t)e.bad);
-  for (int a = 0; a < 4; a++) {
-    e.boxes.shape[a] = e.y->layout.shape[a];
-    e.boxes.cut[a] = a == 1 ? CHUNK : 1;
+  if (bad == UINT64_MAX) {
+    for (int a = 0; a < 4; a++) {
+      e.boxes.shape[a] = e.y->layout.shape[a];
+      e.boxes.cut[a] = a == 1 ? e.boxes.shape[a] : 1;
+    }
+    SKEEP_TRY(run_boxes(&e.boxes, op->pool, embed_box, &e));
   }
-  return run_boxes(&e.boxes, op->pool, embed_box, &e);
+  return bad == UINT64_MAX ? skeep_ok() : skeep_fail(SKEEP_ERR_INDEX, 1, bad);
 }
 
 skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table, const skeep_view *ids,

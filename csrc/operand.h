@@ -33,11 +33,18 @@ static inline int64_t operand_step(const skeep_view *v, uint32_t axis, int64_t s
   return v->layout.stride[axis] * size;
 }
 
-/* Element t of a rank-1 I32 view. */
+/* Element t of a rank-1 I32 view. Somebody may write it meanwhile: what is done with an index is what was checked of
+ * the same reading, and a compiler must not read it again in between. */
+typedef int32_t operand_any_i32 __attribute__((aligned(1), may_alias));
 static inline int64_t operand_i32(const skeep_view *v, int64_t t) {
-  int32_t x;
-  memcpy(&x, operand_start(v, sizeof x) + t * operand_step(v, 0, sizeof x), sizeof x);
-  return x;
+  return *(const volatile operand_any_i32 *)(const void *)(operand_start(v, 4) + t * operand_step(v, 0, 4));
+}
+
+/* The least of the places that several tasks note, UINT64_MAX at first. */
+static inline void operand_note(uint64_t *least, uint64_t place) {
+  uint64_t seen = __atomic_load_n(least, __ATOMIC_RELAXED);
+  while (place < seen && !__atomic_compare_exchange_n(least, &seen, place, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
 }
 
 /* Leaves the function with the first status that is not OK. */

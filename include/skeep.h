@@ -21,6 +21,10 @@
  *    those of ROW_PANEL, which tell the plane). No output overlaps itself.
  *  - After SKEEP_ERR_FAULT the outputs are unspecified. A file that changed without a fault is reported by
  *    skeep_step_end, or by skeep_storage_verify for calls without a step.
+ *  - Index data (ids, positions, sequences) that another thread writes during a call do no harm: each index is used as
+ *    it was checked, or the call is SKEEP_ERR_INDEX and the outputs are unspecified.
+ *  - A parameter that is not finite, or out of the range that is stated, is SKEEP_ERR_ARGUMENT without an operand; detail
+ *    is its position in the argument list, or its offset in the struct of parameters.
  *  - Lists of views are arrays of `const skeep_view *`.
  */
 #ifndef SKEEP_H
@@ -70,7 +74,8 @@ typedef struct skeep_status {
 #define SKEEP_ERR_OVERLAP 13  /* an output overlaps an input; detail: position of the input */
 #define SKEEP_ERR_INDEX 14    /* index data (token id, position, sequence) out of range; detail: its flat position */
 #define SKEEP_ERR_READONLY 15 /* an output lies in a read-only storage; detail: storage id */
-#define SKEEP_ERR_VALUE 16    /* an element that the output's format cannot hold; detail: its flat position */
+#define SKEEP_ERR_VALUE 16    /* an element that the output's format cannot hold, or the operation not take; detail: its \
+                                 flat position */
 
 /* Writes the English sentence for s into text (at most size bytes, always terminated when size > 0).
  * Returns the length of the whole sentence. */
@@ -414,12 +419,12 @@ SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const 
 SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view *x, uint32_t count,
                                      const skeep_view *const *w, const skeep_view *const *bias,
                                      const skeep_view *const *y);
-/* y[T, n] = scale * table[ids[T], n] decoded. ids I32 in [0, table rows). */
+/* y[T, n] = scale * table[ids[T], n] decoded. ids I32 in [0, table rows). The scale is finite. */
 SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table,
                                    const skeep_view *ids, float scale, const skeep_view *y);
 /* s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w is
  * [n], F32). before, after and sum may be NULL (absent). In place: sum may be x or before; y may be x, before
- * or after. */
+ * or after. eps >= 0. Rows of any magnitude, subnormal ones too, are as exact as others; 0 / 0 is NaN. */
 SKEEP_API skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *before,
                                   const skeep_view *w, const skeep_view *after, float eps, const skeep_view *sum,
                                   const skeep_view *y);
@@ -441,8 +446,9 @@ typedef struct skeep_rope_params {
 /* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
  * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
  * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
- * attn_factor and by nothing else. Elements from dims on are copied. A parameter out of range is ERR_ARGUMENT without
- * an operand; detail is its offset in skeep_rope_params (likewise in attend). */
+ * attn_factor and by nothing else. Elements from dims on are copied. From one position to the next no pair may turn by
+ * more than 2048 radians: a base, scale or ext_factor that makes it is ERR_ARGUMENT, a factor ERR_VALUE on factors. A
+ * position that takes an angle to 2^31 is ERR_INDEX. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                   const skeep_view *positions, const skeep_view *factors, skeep_rope_params params,
                                   const skeep_view *y);

@@ -18,14 +18,16 @@ void DENSE(mul_f32)(const struct skeep_rows *o) {
   }
 }
 
-/* cap * tanh(x / cap) */
+/* cap * tanh(x / cap), which is x to the last bit but one where x is small; there x / cap may be subnormal. */
 void DENSE(softcap_f32)(const struct skeep_rows *o) {
-  const v8 cap = v8_set(o->parameter);
+  const v8 cap = v8_set(o->parameter), small = v8_set(o->parameter * 0x1p-13f);
   for (size_t r = 0; r < o->rows; r++) {
     const char *a = o->a + (int64_t)r * o->a_stride;
     char *y = o->y + (int64_t)r * o->y_stride;
-    for (size_t i = 0; i < o->n; i += 8)
-      v8_put(y + 4 * i, v8_mul(cap, v8_tanh(v8_div(v8_get(a + 4 * i, o->n - i), cap))), o->n - i);
+    for (size_t i = 0; i < o->n; i += 8) {
+      const v8 x = v8_get(a + 4 * i, o->n - i), capped = v8_mul(cap, v8_tanh(v8_div(x, cap)));
+      v8_put(y + 4 * i, v8_if_less(v8_abs(x), small, x, capped), o->n - i);
+    }
   }
 }
 
