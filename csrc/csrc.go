@@ -14,7 +14,7 @@ import (
 
 // The build cache does not see files in sub-folders or other endings by itself.
 //
-//go:embed *.def */*.h
+//go:embed *.def */*.h encodings/*/*.h
 var sources embed.FS
 
 var _ = sources

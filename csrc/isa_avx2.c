@@ -13,17 +13,6 @@
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
 #endif
 
-/* One #include per body, grouped by form: "q4_0/matmul_t_avx2.h". */
-#include "a8/quantize_rows_avx2.h"
-#include "f16/decode_avx2.h"
-#include "bf16/decode_avx2.h"
-#include "q4_0/decode_avx2.h"
-#include "q5_0/decode_avx2.h"
-#include "q8_0/decode_avx2.h"
-#include "q4_k/decode_avx2.h"
-#include "q6_k/decode_avx2.h"
-#include "f16/encode_avx2.h"
-
 /* The dense bodies are written over eight lanes and compiled for each instruction set. */
 #include "dense/vec_avx2.h"
 #include "dense/functions.h"
@@ -39,12 +28,9 @@
 #include "search/ternary.h"
 #include "search/fp4.h"
 
-#include "f32/matmul_t_avx2.h"
-#include "f16/matmul_t_avx2.h"
-#include "bf16/matmul_t_avx2.h"
-#include "q8_0/matmul_t_avx2.h"
-#include "q4_0/matmul_t_avx2.h"
-#include "tile/grouped_avx2.h"
+#include "tile/products_avx2.h"
+
+#include "bodies_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

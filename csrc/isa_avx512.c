@@ -17,13 +17,9 @@
 #endif
 #endif
 
-/* One #include per body, grouped by form: "q4_0/matmul_t_avx512.h". */
-#include "f32/matmul_t_avx512.h"
-#include "f16/matmul_t_avx512.h"
-#include "bf16/matmul_t_avx512.h"
-#include "q8_0/matmul_t_avx512.h"
-#include "q4_0/matmul_t_avx512.h"
-#include "tile/grouped_avx512.h"
+#include "tile/products_avx512.h"
+
+#include "bodies_avx512.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

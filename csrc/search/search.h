@@ -4,8 +4,8 @@
 #ifndef SKEEP_SEARCH_H
 #define SKEEP_SEARCH_H
 
-#include "../blocks.h"
-#include "../codebooks.h"
+#include "blocks.h"
+#include "codebooks.h"
 
 /* A block on its way. unit is the power of two that x was divided by; 0 when all elements are zero, NaN when one is
  * not finite. */

@@ -48,6 +48,15 @@ func generate(root string) (map[string][]byte, error) {
 		"csrc/blocks_fields.h": blockStructs(encodings),
 		"csrc/kernels_table.h": kernelTable(kernels, encodings),
 	}
+	for _, set := range instructionSets {
+		text, err := bodyIncludes(set, kernels, filepath.Join(root, "csrc"))
+		if err != nil {
+			return nil, err
+		}
+		if text != nil {
+			files["csrc/bodies_"+set+".h"] = text
+		}
+	}
 	if files["go/tensor/encodings.go"], err = goTable(encodings); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,6 +23,52 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 		} else if !bytes.Equal(have, want) {
 			t.Errorf("%s is stale: run go generate ./go/tensor", name)
 		}
+	}
+}
+
+// The files that a body's name leads to are there and define it.
+func TestEveryKernelIsFoundByItsName(t *testing.T) {
+	const csrc = "../../../../csrc"
+	encodings, err := readEncodings(csrc + "/encodings.def")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels, err := readKernels(csrc+"/kernels.def", encodings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kernels {
+		b, err := bodyOf(k, kernels, csrc)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var text string
+		for _, name := range []string{b.own, b.template} {
+			if name == "" {
+				continue
+			}
+			one, err := os.ReadFile(filepath.Join(csrc, name))
+			if err != nil {
+				t.Error(err)
+			}
+			text += string(one)
+		}
+		signs := []string{
+			"skeep_" + k.name() + "(",                                // spelled out
+			"DENSE(" + strings.TrimSuffix(k.name(), "_"+k.isa) + ")", // over vectors
+			"DECODE_NUMBERS(" + k.encoding + ",",
+		}
+		if macro, _, made := strings.Cut(b.make, "("); made {
+			signs = []string{"#define " + macro + "(form"}
+		}
+		defined := slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
+		if !defined {
+			t.Errorf("%s is not defined in %q and %q", k.name(), b.own, b.template)
+		}
+	}
+	if _, err := bodyOf(kernel{"matmul_t", "q9_9", "a8", "avx2"}, kernels, csrc); err == nil || !strings.Contains(err.Error(), "encodings/q9_9/matmul_t_avx2.h is missing") {
+		t.Errorf("a kernel without a file: %v", err)
 	}
 }
 

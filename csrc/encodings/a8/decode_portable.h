@@ -1,0 +1,9 @@
+/* code * d of the element's 32; the sums are for products only. */
+#include "blocks.h"
+
+void skeep_decode_a8_portable(const void *blocks, size_t count, float *out) {
+  const skeep_block_a8 *b = blocks;
+  skeep_f32_any *y = out;
+  for (size_t i = 0; i < count; i++, b++, y += 128)
+    for (int j = 0; j < 128; j++) y[j] = (float)b->qs[j] * b->d[j / 32];
+}

@@ -1,0 +1,12 @@
+/* IEEE half, exact. */
+#include "blocks.h"
+
+void skeep_decode_f16_portable(const void *blocks, size_t count, float *out) {
+  const char *x = blocks;
+  skeep_f32_any *y = out;
+  for (size_t i = 0; i < count; i++) {
+    uint16_t h;
+    memcpy(&h, x + 2 * i, 2);
+    y[i] = skeep_f16_to_f32(h);
+  }
+}

@@ -1,0 +1,18 @@
+/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 8: a nine-bit grid index and a seven-bit sign index; a nibble of
+ * scale for each 16. */
+#include "blocks.h"
+#include "codebooks.h"
+
+void skeep_decode_iq2_xs_portable(const void *blocks, size_t count, float *out) {
+  const skeep_block_iq2_xs *b = blocks;
+  skeep_f32_any *y = out;
+  for (size_t i = 0; i < count; i++, b++) {
+    const float d = skeep_f16_to_f32(b->d);
+    for (int k = 0; k < 32; k++, y += 8) {
+      const float scale = d * (0.5f + (float)(b->scales[k / 4] >> k / 2 % 2 * 4 & 15)) * 0.25f;
+      const uint64_t grid = skeep_grid_iq2_xs[b->qs[k] & 511];
+      const uint32_t negative = skeep_signs[b->qs[k] >> 9];
+      for (int j = 0; j < 8; j++) y[j] = scale * (float)(int)(grid >> 8 * j & 255) * (negative >> j & 1 ? -1.0f : 1.0f);
+    }
+  }
+}

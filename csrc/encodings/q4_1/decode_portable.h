@@ -1,0 +1,14 @@
+/* code * d + m; low nibbles are the first half of the block. */
+#include "blocks.h"
+
+void skeep_decode_q4_1_portable(const void *blocks, size_t count, float *out) {
+  const skeep_block_q4_1 *b = blocks;
+  skeep_f32_any *y = out;
+  for (size_t i = 0; i < count; i++, b++, y += 32) {
+    const float d = skeep_f16_to_f32(b->d), m = skeep_f16_to_f32(b->m);
+    for (int j = 0; j < 16; j++) {
+      y[j] = (float)(b->qs[j] & 15) * d + m;
+      y[j + 16] = (float)(b->qs[j] >> 4) * d + m;
+    }
+  }
+}

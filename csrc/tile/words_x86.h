@@ -1,0 +1,114 @@
+/* The integer product for x86 of encodings whose codes are put in words of 16 bits, over the vectors of the including
+ * file's instruction set; it defines besides what tile/panel_x86.h needs word_multiply, which adds products of pairs of
+ * 16-bit codes. */
+#ifndef SKEEP_TILE_WORDS_X86_H
+#define SKEEP_TILE_WORDS_X86_H
+
+#include "tile/group.h"
+
+/* 32 elements of a panel whose codes may be any 16-bit numbers: dword r of code[k] holds codes 2k and 2k + 1 of
+ * row r. */
+struct word_group {
+  panel_float scale[2], offset[2];
+  panel_int code[16];
+};
+
+SKEEP_INLINE void word_read(const char *const *row, size_t g, integer_group_of *group_of, struct word_group *out) {
+  struct integer_group w[PANEL];
+  const char *at[PANEL];
+  panel_int floats[4];
+  for (int r = 0; r < PANEL; r++) {
+    group_of(row[r], g, &w[r]);
+    at[r] = (const char *)&w[r];
+  }
+  panel_load(at, offsetof(struct integer_group, code), out->code);
+  panel_load(at, offsetof(struct integer_group, code) + 32, out->code + 8);
+  _Static_assert(offsetof(struct integer_group, offset) == offsetof(struct integer_group, scale) + 8, "together");
+  rows_by_dword(at, offsetof(struct integer_group, scale), floats);
+  for (int h = 0; h < 2; h++) {
+    out->scale[h] = (panel_float)floats[h];
+    out->offset[h] = (panel_float)floats[2 + h];
+  }
+}
+
+/* A section of some panels, SKEEP_SECTION / 32 groups apart, against some tokens, whose codes x16 holds as 16 bits,
+ * SKEEP_SECTION apart. */
+SKEEP_INLINE void word_section(const struct word_group *cells, const int16_t *x16, const struct section *q,
+                               const int panels, const int tokens) {
+  panel_float sum[PANELS_AT_ONCE][4];
+  for (int p = 0; p < panels; p++)
+    for (int t = 0; t < tokens; t++) sum[p][t] = panel_splat(0);
+  for (size_t g = 0; g < q->groups; g++)
+    for (size_t h = 0; h < 2; h++) {
+      panel_int s[PANELS_AT_ONCE][4];
+      for (int p = 0; p < panels; p++)
+        for (int t = 0; t < tokens; t++) s[p][t] = panel_all(0);
+      for (size_t i = 0; i < 8; i++)
+        for (int t = 0; t < tokens; t++) {
+          const panel_int pair = broadcast4((const char *)(x16 + t * SKEEP_SECTION + 32 * g + 16 * h + 2 * i));
+          for (int p = 0; p < panels; p++)
+            s[p][t] = word_multiply(s[p][t], cells[p * (SKEEP_SECTION / 32) + (int)g].code[8 * h + i], pair);
+        }
+      for (int t = 0; t < tokens; t++) {
+        const skeep_block_a8 *a = (const skeep_block_a8 *)(q->x + t * q->x_stride) + g / 4;
+        const panel_float codes = panel_splat((float)a->sums[2 * (g % 4) + h]), d = panel_splat(a->d[g % 4]);
+        for (int p = 0; p < panels; p++) {
+          const struct word_group *w = &cells[p * (SKEEP_SECTION / 32) + (int)g];
+          const panel_float value = panel_fma(panel_value(s[p][t]), w->scale[h], w->offset[h] * codes);
+          sum[p][t] = panel_fma(value, d, sum[p][t]);
+        }
+      }
+    }
+  for (int p = 0; p < panels; p++)
+    for (int t = 0; t < tokens; t++)
+      panel_end(q->y + t * q->y_stride + p * PANEL, skeep_min(PANEL, q->rows - (size_t)p * PANEL), sum[p][t],
+                q->first);
+}
+
+/* The codes of a section of one token as 16 bits. */
+SKEEP_INLINE void word_widen(const skeep_block_a8 *a, size_t groups, int16_t *x16) {
+  for (size_t i = 0; i < 2 * groups; i++)
+    _mm256_store_si256((__m256i *)(x16 + 16 * i),
+                       _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[i / 8].qs + i % 8 * 16))));
+}
+
+SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
+                               size_t bytes) {
+  struct word_group *cells = tile->scratch;
+  int16_t *x16 = (int16_t *)(cells + PANELS * (SKEEP_SECTION / 32));
+  for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
+    const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
+    const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
+    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
+      const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
+      for (size_t p = 0; p < panels; p++) {
+        const char *row[PANEL];
+        panel_rows(tile, o + p * PANEL, k / block * bytes, row);
+        for (size_t g = 0; g < groups; g++) word_read(row, g, group_of, &cells[p * (SKEEP_SECTION / 32) + g]);
+      }
+      const char *x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
+      size_t parts = (tile->tokens + 3) / 4;
+      for (size_t t = 0, tokens; t < tile->tokens; t += tokens, parts--) {
+        tokens = (tile->tokens - t + parts - 1) / parts;
+        for (size_t i = 0; i < tokens; i++)
+          word_widen((const skeep_block_a8 *)(x + (int64_t)(t + i) * tile->x_stride), groups, x16 + i * SKEEP_SECTION);
+        for (size_t p = 0; p < panels; p += step) {
+          const struct section s = {NULL,
+                                    x + (int64_t)t * tile->x_stride,
+                                    tile->x_stride,
+                                    tile->y + (int64_t)t * tile->y_stride + o + p * PANEL,
+                                    tile->y_stride,
+                                    tile->rows - o - p * PANEL,
+                                    groups,
+                                    k == 0};
+          const struct word_group *cell = cells + p * (SKEEP_SECTION / 32);
+#define CALL(panels, tokens) word_section(cell, x16, &s, panels, tokens)
+          PANEL_CASES(step, tokens, CALL)
+#undef CALL
+        }
+      }
+    }
+  }
+}
+
+#endif
