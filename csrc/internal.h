@@ -174,7 +174,7 @@ struct skeep_op {
   skeep_view settled[SKEEP_MAX_OPERANDS];  /* those that differ from what the caller gave */
   uint32_t count;
   uint32_t pins;                              /* of a bare call: how many of */
-  struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the roots that it pinned */
+  struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the slots that it pinned */
 };
 /* id: SKEEP_OP_*. On failure everything is undone and skeep_op_end must not be called. */
 skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, skeep_step *step,

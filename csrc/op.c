@@ -4,14 +4,17 @@
 _Static_assert(SKEEP_MAX_OPERANDS <= 32, "operands are numbered in the bits of a word");
 
 static void unpin(struct skeep_op *op) {
-  while (op->pins) skeep_root_unpin(op->pinned[--op->pins]);
+  while (op->pins) skeep_slot_unpin(op->pinned[--op->pins]);
 }
 
-/* Makes sure that the root of v stays until the operation or its step ends. */
+/* Makes sure that the slot of v and its root stay until the operation or its step ends. */
 static skeep_status hold(struct skeep_op *op, const skeep_view *v, struct skeep_slot **root) {
   if (op->step) return skeep_step_pin(op->step, v->cell, v->generation, root);
-  const skeep_status st = skeep_cell_pin(v->cell, v->generation, root);
-  if (st.code == SKEEP_OK) op->pinned[op->pins++] = *root;
+  struct skeep_slot *slot;
+  const skeep_status st = skeep_cell_pin(v->cell, v->generation, &slot);
+  if (st.code != SKEEP_OK) return st;
+  op->pinned[op->pins++] = slot;
+  *root = slot->root;
   return st;
 }
 

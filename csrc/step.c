@@ -13,11 +13,11 @@ struct skeep_step {
   uint64_t ops;       /* begun */
   int running;
   skeep_view *frame;
-  struct skeep_slot *last; /* the root found last: mostly the next one, too */
-  uint32_t count, capacity;
+  const struct skeep_slot *last; /* the one found last: mostly the next one, too */
+  uint32_t roots, marks, capacity;
   uint32_t mask;            /* buckets - 1 */
-  struct skeep_slot **root; /* pinned ones, in order of their first use */
-  uint16_t *bucket;         /* open addressing by slot address: 1 + index into root, 0 = empty; half full at most */
+  struct skeep_slot **slot; /* each with one pin of the step's: roots from the front on, marks from the back */
+  uint16_t *bucket;         /* open addressing by slot address: 1 + index into slot, 0 = empty; half full at most */
 };
 
 skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out) {
@@ -34,7 +34,7 @@ skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step 
   char *at = (char *)s + head;
   s->first = skeep_ok();
   s->frame = frame_views ? (skeep_view *)(void *)at : NULL;
-  s->root = (struct skeep_slot **)(void *)(at + frame);
+  s->slot = (struct skeep_slot **)(void *)(at + frame);
   s->bucket = (uint16_t *)(void *)(at + frame + list);
   s->capacity = roots;
   s->mask = buckets - 1;
@@ -50,43 +50,70 @@ skeep_status skeep_step_status(const skeep_step *step, uint64_t *op) {
   return step->first;
 }
 
-/* The bucket of root, or the empty one where it would go. */
-static uint16_t *bucket_of(const skeep_step *s, const struct skeep_slot *root) {
-  uint32_t i = (uint32_t)((uintptr_t)root / SKEEP_SLOT_BYTES) * 2654435761u;
-  for (i = (i ^ i >> 15) & s->mask; s->bucket[i] && s->root[s->bucket[i] - 1] != root; i = (i + 1) & s->mask) {
-  }
-  return &s->bucket[i];
+/* Where the search for a slot begins. */
+static uint32_t home_of(const skeep_step *s, const struct skeep_slot *slot) {
+  const uint32_t i = (uint32_t)((uintptr_t)slot / SKEEP_SLOT_BYTES) * 2654435761u;
+  return (i ^ i >> 15) & s->mask;
 }
 
-int skeep_step_holds(const skeep_step *step, const struct skeep_slot *root) {
-  return step->last == root || *bucket_of(step, root) != 0;
+/* The bucket of a slot, or the empty one where it would go. */
+static uint32_t bucket_of(const skeep_step *s, const struct skeep_slot *slot) {
+  uint32_t i = home_of(s, slot);
+  while (s->bucket[i] && s->slot[s->bucket[i] - 1] != slot) i = (i + 1) & s->mask;
+  return i;
 }
 
-void skeep_step_forget(skeep_step *s, const struct skeep_slot *root) {
-  uint32_t kept = 0;
-  memset(s->bucket, 0, (s->mask + 1) * sizeof *s->bucket);
-  for (uint32_t i = 0; i < s->count; i++) {
-    if (s->root[i] == root) continue;
-    s->root[kept++] = s->root[i];
-    *bucket_of(s, s->root[kept - 1]) = (uint16_t)kept;
+int skeep_step_holds(const skeep_step *s, const struct skeep_slot *slot) {
+  return s->last == slot || s->bucket[bucket_of(s, slot)] != 0;
+}
+
+static void keep(skeep_step *s, struct skeep_slot *slot) {
+  const uint32_t at = bucket_of(s, slot), entry = slot->root == slot ? s->roots++ : s->capacity - ++s->marks;
+  s->slot[entry] = slot;
+  s->bucket[at] = (uint16_t)(entry + 1);
+}
+
+void skeep_step_forget(skeep_step *s, struct skeep_slot *slot) {
+  uint32_t hole = bucket_of(s, slot);
+  if (!s->bucket[hole]) return;
+  /* The last of its kind takes its place. */
+  const uint32_t entry = s->bucket[hole] - 1u, last = slot->root == slot ? --s->roots : s->capacity - s->marks--;
+  s->bucket[bucket_of(s, s->slot[last])] = (uint16_t)(entry + 1);
+  s->slot[entry] = s->slot[last];
+  /* Those behind the hole move up, as far as their searches begin. */
+  for (uint32_t i = (hole + 1) & s->mask; s->bucket[i]; i = (i + 1) & s->mask) {
+    const uint32_t home = home_of(s, s->slot[s->bucket[i] - 1]);
+    if (((i - home) & s->mask) < ((i - hole) & s->mask)) continue;
+    s->bucket[hole] = s->bucket[i];
+    hole = i;
   }
-  s->count = kept;
+  s->bucket[hole] = 0;
   s->last = NULL;
+  skeep_slot_drop(slot);
+}
+
+void skeep_step_forget_marks(skeep_step *s) {
+  while (s->marks) skeep_step_forget(s, s->slot[s->capacity - s->marks]);
 }
 
 skeep_status skeep_step_pin(skeep_step *s, uint64_t cell, uint64_t generation, struct skeep_slot **out) {
-  const struct skeep_slot *slot = skeep_slot_at(cell);
+  struct skeep_slot *slot = skeep_slot_at(cell);
   if (!slot) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_view, cell));
   struct skeep_slot *root = __atomic_load_n(&slot->root, __ATOMIC_ACQUIRE);
   if (!skeep_slot_live(slot, generation)) return skeep_fail(SKEEP_ERR_CLOSED, -1, 0);
-  if (!skeep_step_holds(s, root)) {
-    if (s->count == s->capacity) return skeep_fail(SKEEP_ERR_MEMORY, -1, s->capacity);
-    const skeep_status st = skeep_cell_pin(cell, generation, &root);
+  if (!skeep_step_holds(s, slot)) {
+    const int only_mark = root != slot && skeep_step_holds(s, root);
+    if (s->capacity - s->roots - s->marks < 2u - (root == slot || only_mark)) return skeep_fail(SKEEP_ERR_MEMORY, -1, s->capacity);
+    const skeep_status st = skeep_cell_pin(cell, generation, &slot);
     if (st.code != SKEEP_OK) return st;
-    s->root[s->count++] = root;
-    *bucket_of(s, root) = (uint16_t)s->count;
+    keep(s, slot);
+    if (only_mark)
+      skeep_slot_drop(root);
+    else if (root != slot)
+      keep(s, root);
   }
-  *out = s->last = root;
+  s->last = slot;
+  *out = root;
   return skeep_ok();
 }
 
@@ -114,13 +141,14 @@ skeep_status skeep_step_begin(skeep_step *s) {
 
 skeep_status skeep_step_end(skeep_step *s) {
   if (!s || !s->running) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
-  for (uint32_t i = 0; i < s->count; i++) {
-    const skeep_status st = skeep_root_verify(s->root[i]);
+  skeep_step_forget_marks(s);
+  for (uint32_t i = 0; i < s->roots; i++) {
+    const skeep_status st = skeep_root_verify(s->slot[i]);
     if (st.code != SKEEP_OK && s->first.code == SKEEP_OK) s->first = st;
-    skeep_root_unpin(s->root[i]);
+    skeep_slot_drop(s->slot[i]);
   }
   memset(s->bucket, 0, (s->mask + 1) * sizeof *s->bucket);
-  s->count = 0;
+  s->roots = 0;
   s->last = NULL;
   s->running = 0;
   return s->first;

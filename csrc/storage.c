@@ -18,12 +18,18 @@
 
 uint64_t skeep_slab_base, skeep_slab_bytes;
 
-/* Guards the free list, the lists of marks, the counters, and every opening and closing of a slot. */
+/* Guards the free list, the lists of marks, kinds, the counters, and every opening and closing of a slot. Nothing
+ * that allocates or calls a host runs under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct skeep_slot *free_slots;
 static uint64_t slab_usable; /* bytes of the reservation that are accessible */
 static uint64_t last_id;
 static skeep_counters counters;
+
+/* A fork that finds another thread in the lock would leave it locked in the child for ever. */
+static void take_lock(void) { pthread_mutex_lock(&lock); }
+static void give_lock(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void keep_forks_out(void) { (void)pthread_atfork(take_lock, give_lock, give_lock); }
 
 static uint64_t *counter_of(uint32_t domain) {
   if (domain == SKEEP_DOMAIN_MAPPED) return &counters.mapped_bytes;
@@ -59,6 +65,7 @@ static struct skeep_slot *slot_take(void) {
 }
 
 static void slot_give(struct skeep_slot *s) {
+  s->kind = SKEEP_FREE;
   s->below = free_slots;
   free_slots = s;
 }
@@ -71,6 +78,12 @@ static skeep_storage slot_open(struct skeep_slot *s) {
 }
 static void slot_close(struct skeep_slot *s) {
   __atomic_store_n(&s->generation, s->generation + 1, __ATOMIC_SEQ_CST);
+}
+/* Begins or ends a pin's use of a slot, which stays closed to everybody else. Lock held. */
+static skeep_storage slot_turn(struct skeep_slot *s) {
+  const uint64_t g = s->generation + 2;
+  __atomic_store_n(&s->generation, g, __ATOMIC_RELEASE);
+  return (skeep_storage){(uint64_t)(uintptr_t)s, g};
 }
 
 /* ERR_CLOSED for a handle; the id is known while the slot has not been reused. */
@@ -89,54 +102,62 @@ static void futex_wake_all(void *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRI
 /* The kernel waits on 32 bits: the count is the low half of pins, which comes first on both platforms. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of pins is its first word");
 
-static void wake_waiting(struct skeep_slot *root) {
-  if (__atomic_load_n(&root->waiting, __ATOMIC_SEQ_CST)) futex_wake_all(&root->pins);
-}
-
-/* Sleeps until at most own pins remain on the life of root that began as generation. */
-static void wait_for_pins(struct skeep_slot *root, uint64_t own, uint64_t generation) {
-  if ((__atomic_load_n(&root->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT) <= own) return;
-  __atomic_add_fetch(&root->waiting, 1, __ATOMIC_SEQ_CST);
+/* Sleeps until s has no pins; 0 when it went on to another generation first. */
+static int wait_for_pins(struct skeep_slot *s, uint64_t generation) {
+  int same = 1;
+  if (!(__atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT)) return 1;
+  __atomic_add_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
   for (;;) {
-    const uint64_t pins = __atomic_load_n(&root->pins, __ATOMIC_SEQ_CST);
-    if ((pins & SKEEP_PIN_COUNT) <= own) break;
-    if (__atomic_load_n(&root->generation, __ATOMIC_SEQ_CST) > generation + 1) break;
-    futex_wait(&root->pins, (uint32_t)pins);
+    const uint64_t pins = __atomic_load_n(&s->pins, __ATOMIC_SEQ_CST);
+    if (!(pins & SKEEP_PIN_COUNT)) break;
+    same = __atomic_load_n(&s->generation, __ATOMIC_SEQ_CST) == generation;
+    if (!same) break;
+    futex_wait(&s->pins, (uint32_t)pins);
   }
-  __atomic_sub_fetch(&root->waiting, 1, __ATOMIC_SEQ_CST);
+  __atomic_sub_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
+  return same;
 }
 
-/* Frees what a closed root owns and gives its slots back. Called once per life, with `own` pins left that
- * nobody will give back. */
-static void root_free(struct skeep_slot *root, uint64_t own) {
-  switch (root->owner) {
+/* Frees what a root owns. */
+static void root_free(struct skeep_slot *root) {
+  switch (root->kind) {
   case SKEEP_MALLOCED: free((void *)(uintptr_t)root->base); break;
   case SKEEP_FILE: close(root->fd); /* fall through */
   case SKEEP_MMAPPED: munmap((void *)(uintptr_t)root->base, root->length); break;
-  case SKEEP_BORROWED:
+  default:
     if (root->release) root->release(root->release_arg);
-    break;
   }
-  pthread_mutex_lock(&lock);
-  counters.storages--;
-  *counter_of(root->domain) -= root->bytes;
-  __atomic_sub_fetch(&root->pins, SKEEP_CLOSING + own, __ATOMIC_SEQ_CST);
-  slot_give(root);
-  pthread_mutex_unlock(&lock);
-  wake_waiting(root);
 }
 
-/* A retired root without pins: exactly one of those who see it so frees it. */
-static void retire_finish(struct skeep_slot *root) {
+/* Ends the life of a retired slot without pins: exactly one of those who see it so does. */
+static void finish(struct skeep_slot *s) {
   uint64_t idle = SKEEP_CLOSING | SKEEP_RETIRED;
-  if (__atomic_compare_exchange_n(&root->pins, &idle, SKEEP_CLOSING, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-    root_free(root, 0);
+  if (!__atomic_compare_exchange_n(&s->pins, &idle, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
+  const int is_root = s->root == s;
+  if (is_root) root_free(s);
+  pthread_mutex_lock(&lock);
+  if (is_root) {
+    counters.storages--;
+    *counter_of(s->domain) -= s->bytes;
+  }
+  slot_give(s);
+  pthread_mutex_unlock(&lock);
 }
 
-void skeep_root_unpin(struct skeep_slot *root) {
-  const uint64_t pins = __atomic_sub_fetch(&root->pins, 1, __ATOMIC_SEQ_CST);
-  if (pins == (SKEEP_CLOSING | SKEEP_RETIRED)) retire_finish(root);
-  wake_waiting(root);
+/* Leaves a closed slot to its pins: the last one ends its life, or this call when there is none. */
+static void retire(struct skeep_slot *s) {
+  if (!(__atomic_fetch_or(&s->pins, SKEEP_CLOSING | SKEEP_RETIRED, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT)) finish(s);
+}
+
+void skeep_slot_drop(struct skeep_slot *s) {
+  if (__atomic_sub_fetch(&s->pins, 1, __ATOMIC_SEQ_CST) == (SKEEP_CLOSING | SKEEP_RETIRED)) finish(s);
+  if (__atomic_load_n(&s->waiting, __ATOMIC_SEQ_CST)) futex_wake_all(&s->pins);
+}
+
+void skeep_slot_unpin(struct skeep_slot *s) {
+  struct skeep_slot *root = s->root;
+  skeep_slot_drop(s);
+  if (root != s) skeep_slot_drop(root);
 }
 
 skeep_status skeep_cell_pin(uint64_t cell, uint64_t generation, struct skeep_slot **out) {
@@ -144,40 +165,53 @@ skeep_status skeep_cell_pin(uint64_t cell, uint64_t generation, struct skeep_slo
   if (!s) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_view, cell));
   struct skeep_slot *root = __atomic_load_n(&s->root, __ATOMIC_ACQUIRE);
   if (!skeep_slot_live(s, generation)) return closed(s, generation);
-  const uint64_t pins = __atomic_add_fetch(&root->pins, 1, __ATOMIC_SEQ_CST);
+  uint64_t pins = __atomic_add_fetch(&s->pins, 1, __ATOMIC_SEQ_CST);
+  if (root != s) pins = __atomic_add_fetch(&root->pins, 1, __ATOMIC_SEQ_CST);
   const uint64_t now = __atomic_load_n(&s->generation, __ATOMIC_SEQ_CST);
   if ((pins & SKEEP_CLOSING) || now != generation) {
-    skeep_root_unpin(root);
+    /* Not skeep_slot_unpin: s may serve another root by now. */
+    skeep_slot_drop(s);
+    if (root != s) skeep_slot_drop(root);
     return closed(s, generation);
   }
-  *out = root;
+  *out = s;
   return skeep_ok();
 }
 
-skeep_status skeep_pin(skeep_storage s, skeep_storage *pin) {
-  struct skeep_slot *root;
+skeep_status skeep_pin(skeep_storage h, skeep_storage *pin) {
+  struct skeep_slot *pinned;
   if (!pin) return bad_parameter(1);
-  const skeep_status st = skeep_cell_pin(s.cell, s.generation, &root);
+  const skeep_status st = skeep_cell_pin(h.cell, h.generation, &pinned);
   if (st.code != SKEEP_OK) return st.code == SKEEP_ERR_ARGUMENT ? bad_parameter(0) : st;
-  /* Odd while open, the even one behind it while closing: the pin keeps the slot in this life. */
-  const uint64_t now = __atomic_load_n(&root->generation, __ATOMIC_ACQUIRE);
-  *pin = (skeep_storage){(uint64_t)(uintptr_t)root, (now - 1) | 1};
-  return st;
+  pthread_mutex_lock(&lock);
+  struct skeep_slot *p = slot_take();
+  if (p) {
+    p->kind = SKEEP_PIN;
+    p->pinned = pinned;
+    __atomic_store_n(&p->id, pinned->id, __ATOMIC_RELEASE);
+    *pin = slot_turn(p);
+  }
+  pthread_mutex_unlock(&lock);
+  if (p) return st;
+  skeep_slot_unpin(pinned);
+  return skeep_fail(SKEEP_ERR_MEMORY, -1, SKEEP_SLOT_BYTES);
 }
 
 skeep_status skeep_unpin(skeep_storage pin) {
-  struct skeep_slot *root = skeep_slot_at(pin.cell);
-  if (!root || !(pin.generation & 1)) return bad_parameter(0);
-  const uint64_t now = __atomic_load_n(&root->generation, __ATOMIC_ACQUIRE);
-  if (__atomic_load_n(&root->root, __ATOMIC_ACQUIRE) != root) return bad_parameter(0);
-  if (now != pin.generation && now != pin.generation + 1) return closed(root, pin.generation);
-  uint64_t pins = __atomic_load_n(&root->pins, __ATOMIC_RELAXED);
-  do {
-    if (!(pins & SKEEP_PIN_COUNT)) return now == pin.generation ? bad_parameter(0) : closed(root, pin.generation);
-  } while (!__atomic_compare_exchange_n(&root->pins, &pins, pins - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-  if (pins - 1 == (SKEEP_CLOSING | SKEEP_RETIRED)) retire_finish(root);
-  wake_waiting(root);
-  return skeep_ok();
+  struct skeep_slot *p = skeep_slot_at(pin.cell), *pinned = NULL;
+  if (!p || (pin.generation & 1)) return bad_parameter(0);
+  skeep_status st = skeep_ok();
+  pthread_mutex_lock(&lock);
+  if (p->kind == SKEEP_PIN && p->generation == pin.generation) {
+    pinned = p->pinned;
+    (void)slot_turn(p);
+    slot_give(p);
+  } else {
+    st = skeep_fail(SKEEP_ERR_CLOSED, -1, p->generation == pin.generation + 2 ? p->id : 0);
+  }
+  pthread_mutex_unlock(&lock);
+  if (pinned) skeep_slot_unpin(pinned);
+  return st;
 }
 
 /* ---- making roots ---- */
@@ -186,7 +220,7 @@ skeep_status skeep_unpin(skeep_storage pin) {
 struct root {
   uint64_t address, bytes, base, length;
   uint32_t domain, readonly;
-  enum skeep_owner owner;
+  enum skeep_kind kind;
   int fd;
   struct stat file;
   void (*release)(void *);
@@ -208,7 +242,7 @@ static skeep_status root_make(const struct root *r, skeep_storage *out) {
   s->length = r->length;
   s->domain = r->domain;
   s->readonly = r->readonly;
-  s->owner = r->owner;
+  s->kind = r->kind;
   s->fd = r->fd;
   s->file_size = r->file.st_size;
   s->mtime_s = r->file.st_mtim.tv_sec;
@@ -237,19 +271,19 @@ skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_st
     if (!p) return skeep_fail(SKEEP_ERR_MEMORY, -1, bytes);
     memset(p, 0, r.length);
     r.base = r.address = (uint64_t)(uintptr_t)p;
-    r.owner = SKEEP_MALLOCED;
+    r.kind = SKEEP_MALLOCED;
   } else {
     r.length = ((bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)) + HUGE_PAGE; /* room to start at a huge page */
     void *p = mmap(NULL, r.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return skeep_fail(SKEEP_ERR_MEMORY, -1, bytes);
     r.base = (uint64_t)(uintptr_t)p;
     r.address = (r.base + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-    r.owner = SKEEP_MMAPPED;
+    r.kind = SKEEP_MMAPPED;
     (void)madvise((void *)(uintptr_t)r.address, bytes, MADV_HUGEPAGE); /* advice: small pages serve as well */
   }
   const skeep_status st = root_make(&r, out);
   if (st.code != SKEEP_OK) {
-    if (r.owner == SKEEP_MALLOCED)
+    if (r.kind == SKEEP_MALLOCED)
       free((void *)(uintptr_t)r.base);
     else
       munmap((void *)(uintptr_t)r.base, r.length);
@@ -270,7 +304,7 @@ skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain
                          .bytes = bytes,
                          .domain = domain,
                          .readonly = readonly != 0,
-                         .owner = SKEEP_BORROWED,
+                         .kind = SKEEP_BORROWED,
                          .fd = -1,
                          .release = release,
                          .release_arg = arg};
@@ -279,7 +313,7 @@ skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain
 
 skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_storage *out) {
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-  struct root r = {.bytes = length, .domain = SKEEP_DOMAIN_MAPPED, .readonly = 1, .owner = SKEEP_FILE};
+  struct root r = {.bytes = length, .domain = SKEEP_DOMAIN_MAPPED, .readonly = 1, .kind = SKEEP_FILE};
   if (!length) return bad_parameter(2);
   if (!out) return bad_parameter(3);
   if (fstat(fd, &r.file)) return skeep_fail(SKEEP_ERR_IO, -1, (uint64_t)errno);
@@ -307,24 +341,25 @@ skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_s
 
 skeep_status skeep_storage_info_of(skeep_storage h, skeep_storage_info *info) {
   if (!info) return bad_parameter(1);
-  struct skeep_slot *root;
-  const skeep_status st = skeep_cell_pin(h.cell, h.generation, &root);
+  struct skeep_slot *s;
+  const skeep_status st = skeep_cell_pin(h.cell, h.generation, &s);
   if (st.code != SKEEP_OK) return st.code == SKEEP_ERR_ARGUMENT ? bad_parameter(0) : st;
-  const uint64_t pins = __atomic_load_n(&root->pins, __ATOMIC_RELAXED) & SKEEP_PIN_COUNT;
+  const struct skeep_slot *root = s->root;
+  const uint64_t pins = __atomic_load_n(&s->pins, __ATOMIC_RELAXED) & SKEEP_PIN_COUNT;
   *info = (skeep_storage_info){.address = root->address,
                                .bytes = root->bytes,
                                .id = root->id,
                                .pins = pins - 1, /* without the one of this call */
                                .domain = root->domain,
                                .readonly = root->readonly,
-                               .is_mark = (uint64_t)(uintptr_t)root != h.cell};
-  skeep_root_unpin(root);
+                               .is_mark = root != s};
+  skeep_slot_unpin(s);
   return st;
 }
 
 skeep_status skeep_root_verify(const struct skeep_slot *root) {
   struct stat now;
-  if (root->owner != SKEEP_FILE) return skeep_ok();
+  if (root->kind != SKEEP_FILE) return skeep_ok();
   if (fstat(root->fd, &now)) return skeep_fail(SKEEP_ERR_IO, -1, (uint64_t)errno);
   if (now.st_size == root->file_size && now.st_mtim.tv_sec == root->mtime_s && now.st_mtim.tv_nsec == root->mtime_ns)
     return skeep_ok();
@@ -333,11 +368,11 @@ skeep_status skeep_root_verify(const struct skeep_slot *root) {
 
 /* Runs ask on the pinned root of h. */
 static skeep_status with_root(skeep_storage h, skeep_status (*ask)(const struct skeep_slot *, void *), void *arg) {
-  struct skeep_slot *root;
-  skeep_status st = skeep_cell_pin(h.cell, h.generation, &root);
+  struct skeep_slot *s;
+  skeep_status st = skeep_cell_pin(h.cell, h.generation, &s);
   if (st.code != SKEEP_OK) return st.code == SKEEP_ERR_ARGUMENT ? bad_parameter(0) : st;
-  st = ask(root, arg);
-  skeep_root_unpin(root);
+  st = ask(s->root, arg);
+  skeep_slot_unpin(s);
   return st;
 }
 
@@ -419,79 +454,83 @@ static struct skeep_slot *open_root(skeep_storage h, skeep_status *st) {
   return s->root == s ? s : NULL; /* a mark is no root: ERR_ARGUMENT */
 }
 
-/* Closes the marks of a root, newest first: all those inside `last`, or all when it is NULL. Lock held. */
-static void marks_close(struct skeep_slot *root, const struct skeep_slot *last) {
-  for (struct skeep_slot *m = root->marks, *below; m; m = below) {
-    if (m == last) break;
-    below = m->below;
-    root->marks = below;
+/* Takes the marks of a root that were opened after `last` (NULL: all) out of its list and closes them. They are the
+ * caller's, linked by below, until it retires them. Lock held. */
+static struct skeep_slot *marks_close(struct skeep_slot *root, const struct skeep_slot *last) {
+  struct skeep_slot *const newest = root->marks;
+  if (newest == last) return NULL;
+  for (struct skeep_slot *m = newest;; m = m->below) {
     slot_close(m);
-    slot_give(m);
+    if (m->below != last) continue;
+    root->marks = m->below;
+    m->below = NULL;
+    return newest;
   }
 }
 
-skeep_status skeep_storage_close(skeep_storage h, skeep_step *step) {
+/* Waits until nobody has a pin on closed marks, since their bytes serve somebody else next. Whoever waits gave the
+ * pins of its own step on any marks back before, so that no two wait for each other. */
+static void marks_wait(struct skeep_slot *m) {
+  for (struct skeep_slot *below; m; m = below) {
+    below = m->below;
+    (void)wait_for_pins(m, m->generation);
+    retire(m);
+  }
+}
+
+/* Closes a root and its marks, if_idle only when nobody but step pins it, and leaves them to their pins. */
+static skeep_status root_close(skeep_storage h, skeep_step *step, int if_idle) {
+  struct skeep_slot *marks = NULL;
   skeep_status st;
   pthread_mutex_lock(&lock);
   struct skeep_slot *root = open_root(h, &st);
   if (root) {
-    __atomic_or_fetch(&root->pins, SKEEP_CLOSING, __ATOMIC_SEQ_CST);
-    slot_close(root);
-    marks_close(root, NULL);
-  }
-  pthread_mutex_unlock(&lock);
-  if (!root) return st;
-  const uint64_t own = step && skeep_step_holds(step, root);
-  wait_for_pins(root, own, h.generation);
-  if (own) skeep_step_forget(step, root);
-  root_free(root, own);
-  return skeep_ok();
-}
-
-skeep_status skeep_storage_try_close(skeep_storage h, skeep_step *step) {
-  skeep_status st;
-  uint64_t own = 0;
-  pthread_mutex_lock(&lock);
-  struct skeep_slot *root = open_root(h, &st);
-  if (root) {
-    own = step && skeep_step_holds(step, root);
+    const uint64_t own = step && skeep_step_holds(step, root);
     uint64_t pins = own; /* only then: in one step with refusing new pins */
-    if (__atomic_compare_exchange_n(&root->pins, &pins, own | SKEEP_CLOSING, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-      slot_close(root);
-      marks_close(root, NULL);
-    } else {
+    if (!if_idle) {
+      __atomic_or_fetch(&root->pins, SKEEP_CLOSING, __ATOMIC_SEQ_CST);
+    } else if (!__atomic_compare_exchange_n(&root->pins, &pins, own | SKEEP_CLOSING, 0, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST)) {
       st = skeep_fail(SKEEP_ERR_BUSY, -1, (pins & SKEEP_PIN_COUNT) - own);
       root = NULL;
     }
   }
+  if (root) {
+    slot_close(root);
+    marks = marks_close(root, NULL);
+  }
   pthread_mutex_unlock(&lock);
   if (!root) return st;
-  if (own) skeep_step_forget(step, root);
-  root_free(root, own);
+  if (step) {
+    skeep_step_forget_marks(step);
+    skeep_step_forget(step, root);
+  }
+  for (struct skeep_slot *below; marks; marks = below) {
+    below = marks->below;
+    retire(marks);
+  }
+  retire(root);
   return skeep_ok();
 }
 
-skeep_status skeep_storage_retire(skeep_storage h, uint64_t *left) {
-  skeep_status st;
-  if (!left) return bad_parameter(1);
+skeep_status skeep_storage_close(skeep_storage h, skeep_step *step) { return root_close(h, step, 0); }
+
+skeep_status skeep_storage_try_close(skeep_storage h, skeep_step *step) { return root_close(h, step, 1); }
+
+skeep_status skeep_storage_left(skeep_storage h, uint64_t *pins) {
+  const struct skeep_slot *s = skeep_slot_at(h.cell);
+  if (!s || !(h.generation & 1)) return bad_parameter(0);
+  if (!pins) return bad_parameter(1);
   pthread_mutex_lock(&lock);
-  struct skeep_slot *root = open_root(h, &st);
-  if (root) {
-    slot_close(root);
-    marks_close(root, NULL);
-    *left = __atomic_or_fetch(&root->pins, SKEEP_CLOSING | SKEEP_RETIRED, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT;
+  skeep_status st = closed(s, h.generation);
+  /* Lock held: the slot cannot begin another life meanwhile. */
+  if (s->generation == h.generation) {
+    st = bad_parameter(0);
+  } else if (s->generation == h.generation + 1 && s->kind >= SKEEP_BORROWED) {
+    *pins = __atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT;
     st = skeep_ok();
-  } else if (st.code == SKEEP_ERR_CLOSED && (h.generation & 1)) {
-    /* Lock held: the slot cannot begin another life meanwhile. */
-    const struct skeep_slot *s = skeep_slot_at(h.cell);
-    const uint64_t pins = s ? __atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) : 0;
-    if ((pins & SKEEP_RETIRED) && (pins & SKEEP_PIN_COUNT) && s->generation == h.generation + 1 && s->root == s) {
-      *left = pins & SKEEP_PIN_COUNT;
-      st = skeep_ok();
-    }
   }
   pthread_mutex_unlock(&lock);
-  if (root) retire_finish(root);
   return st;
 }
 
@@ -505,6 +544,7 @@ skeep_status skeep_mark_open(skeep_storage h, skeep_storage *mark) {
   if (m) {
     __atomic_store_n(&m->root, root, __ATOMIC_RELEASE);
     __atomic_store_n(&m->id, root->id, __ATOMIC_RELEASE);
+    m->kind = SKEEP_MARK;
     m->below = root->marks;
     root->marks = m;
     *mark = slot_open(m);
@@ -529,47 +569,48 @@ static struct skeep_slot *open_mark(skeep_storage h, skeep_status *st) {
 }
 
 skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step) {
+  struct skeep_slot *ended = NULL;
   skeep_status st;
+  if (step) skeep_step_forget_marks(step);
   pthread_mutex_lock(&lock);
-  struct skeep_slot *m = open_mark(mark, &st), *root = m ? m->root : NULL;
-  const uint64_t generation = root ? root->generation : 0, own = root && step && skeep_step_holds(step, root);
-  if (m) {
-    marks_close(root, m);
-    root->marks = m->below;
-    slot_close(m);
-    slot_give(m);
-  }
+  struct skeep_slot *m = open_mark(mark, &st);
+  if (m) ended = marks_close(m->root, m->below);
   pthread_mutex_unlock(&lock);
   if (!m) return st;
-  wait_for_pins(root, own, generation);
+  marks_wait(ended);
   return skeep_ok();
 }
 
 skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step) {
+  struct skeep_slot *ended = NULL;
+  uint64_t generation = 0;
   skeep_status st;
   if (!mark) return bad_parameter(0);
+  if (step) skeep_step_forget_marks(step);
   pthread_mutex_lock(&lock);
-  struct skeep_slot *m = open_mark(*mark, &st), *root = m ? m->root : NULL;
-  const uint64_t generation = root ? root->generation : 0, own = root && step && skeep_step_holds(step, root);
+  struct skeep_slot *m = open_mark(*mark, &st);
   if (m) {
-    marks_close(root, m);
+    ended = marks_close(m->root, m);
     slot_close(m);
     *mark = slot_open(m);
+    generation = mark->generation;
   }
   pthread_mutex_unlock(&lock);
   if (!m) return st;
-  wait_for_pins(root, own, generation);
-  return skeep_ok();
+  marks_wait(ended);
+  /* m is open, so others may close it meanwhile: then its bytes are not the caller's any more. */
+  return wait_for_pins(m, generation) ? skeep_ok() : closed(m, generation);
 }
 
 skeep_status skeep_storage_reset(skeep_storage h, skeep_step *step) {
+  struct skeep_slot *ended = NULL;
   skeep_status st;
+  if (step) skeep_step_forget_marks(step);
   pthread_mutex_lock(&lock);
   struct skeep_slot *root = open_root(h, &st);
-  const uint64_t own = root && step && skeep_step_holds(step, root);
-  if (root) marks_close(root, NULL);
+  if (root) ended = marks_close(root, NULL);
   pthread_mutex_unlock(&lock);
   if (!root) return st;
-  wait_for_pins(root, own, h.generation);
+  marks_wait(ended);
   return skeep_ok();
 }

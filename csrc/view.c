@@ -35,14 +35,15 @@ skeep_status skeep_view_of(skeep_storage s, uint64_t byte, uint32_t encoding, ui
     if (st.code == SKEEP_ERR_ARGUMENT) st.detail = 4;
     return st;
   }
-  struct skeep_slot *root;
-  st = skeep_cell_pin(s.cell, s.generation, &root);
+  struct skeep_slot *slot;
+  st = skeep_cell_pin(s.cell, s.generation, &slot);
   if (st.code != SKEEP_OK) {
     if (st.code == SKEEP_ERR_ARGUMENT) st.detail = 0;
     return st;
   }
+  const struct skeep_slot *root = slot->root;
   if (byte > root->bytes || bytes > root->bytes - byte) {
-    skeep_root_unpin(root);
+    skeep_slot_unpin(slot);
     return skeep_fail(SKEEP_ERR_BOUNDS, -1, byte + bytes < byte ? UINT64_MAX : byte + bytes);
   }
   const skeep_encoding_info *e = skeep_encoding_find(encoding);
@@ -59,7 +60,7 @@ skeep_status skeep_view_of(skeep_storage s, uint64_t byte, uint32_t encoding, ui
                                   .rank = (uint8_t)rank,
                                   .block_axis = (int8_t)(packed ? (int)rank - 1 : -1),
                                   .row_axis = -1}};
-  skeep_root_unpin(root);
+  skeep_slot_unpin(slot);
   int64_t stride = 1;
   for (uint32_t a = rank; a-- > 0;) {
     view->layout.shape[a] = shape[a];
@@ -166,14 +167,14 @@ skeep_status skeep_view_check_held(const skeep_view *v, const struct skeep_slot 
 }
 
 skeep_status skeep_view_check(const skeep_view *v) {
-  struct skeep_slot *root;
+  struct skeep_slot *slot;
   if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, 0, 0);
-  skeep_status st = skeep_cell_pin(v->cell, v->generation, &root);
+  skeep_status st = skeep_cell_pin(v->cell, v->generation, &slot);
   st.operand = st.code == SKEEP_OK ? -1 : 0;
   if (st.code == SKEEP_ERR_CLOSED) st.detail = v->storage;
   if (st.code != SKEEP_OK) return st;
-  st = skeep_view_check_held(v, root);
-  skeep_root_unpin(root);
+  st = skeep_view_check_held(v, slot->root);
+  skeep_slot_unpin(slot);
   return st;
 }
 

@@ -200,8 +200,27 @@ typedef struct skeep_view {
 
 /* ---- storage: whose bytes, until when -------------------------------------------------------- */
 
-/* Names one slot of the type-stable slab: a storage (root), or an open mark of one. A plain value;
- * using it after the close is always SKEEP_ERR_CLOSED, also when the slot serves somebody else. */
+/* Names one slot of the type-stable slab: a storage (root), an open mark of one, or a pin. A plain value;
+ * using it after the close is always SKEEP_ERR_CLOSED, also when the slot serves somebody else.
+ *
+ * The rule of lifetimes:
+ *  - Pins keep bytes. Every operation pins what its views read, a step does so once for all of its operations (until
+ *    it ends), and skeep_pin is one pin more. What is pinned through a mark counts on the mark and on its root.
+ *  - A close invalidates at once and returns, wherever it is called, inside of a step that uses the storage too. The
+ *    last unpin (the closer's own, when there is no pin) frees. Who must know when asks skeep_storage_left.
+ *  - Release, renewal and reset of marks invalidate at once too, and then wait, since their bytes serve somebody else
+ *    next: for the pins that were taken through the marks that end, and for no other. Pins on the root and on other
+ *    marks do not concern them.
+ *  - What a step holds itself is not waited for when the step is handed in: it gives its pins on marks back right
+ *    there, and its next operation takes anew those that it needs. So two threads that end their own marks inside of
+ *    their own steps never wait for each other. A step that is not handed in is waited for like anybody else's: a
+ *    release inside of it, of what it uses, never returns. The same holds for pins of skeep_pin.
+ *
+ * After fork, the child has memory of its own and the one thread that forked. It may use, close and make storages,
+ * marks, pins and steps, while other threads of the parent did whatever they did: no lock stays locked. Pins that those
+ * threads held at that moment are never given back in the child: a storage closed there keeps its bytes until the
+ * child's end, and a mark with such pins must not be released, renewed or reset. Pools have no workers there: the
+ * child makes its own. Mapped and borrowed bytes are those of the parent as far as their memory is shared. */
 typedef struct skeep_storage {
   uint64_t cell;
   uint64_t generation;
@@ -216,7 +235,7 @@ typedef struct skeep_storage_info {
   uint64_t address;
   uint64_t bytes;
   uint64_t id;       /* never reused in a process */
-  uint64_t pins;     /* at the time of the call */
+  uint64_t pins;     /* at the time of the call: all of a root, those through it of a mark */
   uint32_t domain;   /* SKEEP_DOMAIN_* */
   uint32_t readonly; /* 1 when kernels may not write */
   uint32_t is_mark;
@@ -226,8 +245,8 @@ typedef struct skeep_storage_info {
 /* Allocates bytes (> 0) of zeroed off-heap memory, aligned to alignment (a power of two, at most 2 MiB;
  * 0 = 64). The storage owns it; it is freed once, by close. ERR_MEMORY when there is none. */
 SKEEP_API skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_storage *out);
-/* Borrows bytes the caller owns and keeps in place until close returns (after retire: until release runs);
- * close never frees them. domain is HEAP or OFFHEAP; readonly != 0 forbids it as an output.
+/* Borrows bytes the caller owns and keeps in place until the storage is closed and the last pin is gone (until release
+ * runs); they are never freed here. domain is HEAP or OFFHEAP; readonly != 0 forbids it as an output.
  * release (or NULL) runs once, with arg, when the storage is closed and the last pin is gone, on whichever
  * thread did that; it must not call back into the same storage. */
 SKEEP_API skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain, uint32_t readonly,
@@ -250,32 +269,33 @@ SKEEP_API skeep_status skeep_storage_advise(skeep_storage s, uint64_t byte, uint
 /* Bytes of a mapped storage that are in memory now (mincore). */
 SKEEP_API skeep_status skeep_storage_resident(skeep_storage s, uint64_t *bytes);
 
-/* Closes a root: invalidates every view of it and of its marks, waits until only the pin of step
- * (or none) remains, and frees what it owns; the step gives its pin back here. ERR_CLOSED on a second
- * close. Inside a step of another thread's closing, or in a cycle of steps that close each other's roots,
- * waiting would never end: use try_close or retire there. */
+/* Closes a root: invalidates every view of it and of its marks and returns. What it owns is freed by the last unpin,
+ * or right here when there is none. step (or NULL) gives its own pins on the root and its marks back here instead of
+ * at its end. ERR_CLOSED on a second close. */
 typedef struct skeep_step skeep_step;
 SKEEP_API skeep_status skeep_storage_close(skeep_storage s, skeep_step *step);
-/* As close, but answers ERR_BUSY (and changes nothing) when somebody else holds pins. */
+/* As close, but answers ERR_BUSY (and changes nothing) when somebody other than step holds pins. */
 SKEEP_API skeep_status skeep_storage_try_close(skeep_storage s, skeep_step *step);
-/* Invalidates a root at once and returns; the last unpin frees. For cancellable closes: *left gets
- * the pins that remain. Calling it again on the same handle reports the remaining pins with OK while
- * there are any, then ERR_CLOSED. */
-SKEEP_API skeep_status skeep_storage_retire(skeep_storage s, uint64_t *left);
+/* For who waits after a close: OK and the pins that keep the bytes of a closed root, ERR_CLOSED once they are given
+ * back (release has run). ERR_ARGUMENT for an open one. */
+SKEEP_API skeep_status skeep_storage_left(skeep_storage s, uint64_t *pins);
 
 /* Opens a mark on a root: views made with it die when it is released. Marks nest. */
 SKEEP_API skeep_status skeep_mark_open(skeep_storage root, skeep_storage *mark);
-/* Releases a mark and those opened after it on the same root; waits for pins other than step's. */
+/* Releases a mark and those opened after it on the same root; waits for pins taken through them by others than step. */
 SKEEP_API skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step);
 /* Invalidates the views of a mark and releases the marks inside it, but keeps it open: *mark gets the new
- * generation, the slot stays. What a scope does once per step. */
+ * generation, the slot stays. Waits as release does. What a scope does once per step. ERR_CLOSED when somebody else
+ * closed the mark meanwhile. */
 SKEEP_API skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step);
-/* Releases all open marks of a root. Views made with the root itself stay valid. */
+/* Releases all open marks of a root. Views made with the root itself stay valid, and are not waited for. */
 SKEEP_API skeep_status skeep_storage_reset(skeep_storage root, skeep_step *step);
 
-/* Takes one pin on the root of s: while it is held, the bytes stay. *pin names the root and goes to
- * skeep_unpin exactly once, also after the close: the one call that a closed storage accepts. */
+/* Takes one pin on a storage or mark: while it is held, the bytes stay. *pin goes to skeep_unpin exactly once, also
+ * after the close, and is good for nothing else. Each pin takes a slot; ERR_MEMORY when there is none. */
 SKEEP_API skeep_status skeep_pin(skeep_storage s, skeep_storage *pin);
+/* Ends a pin. A second time is ERR_CLOSED; what skeep_pin did not make (a storage, a mark) is ERR_ARGUMENT. Both change
+ * nothing: no other pin, and none of an operation or a step, can be taken away. */
 SKEEP_API skeep_status skeep_unpin(skeep_storage pin);
 
 /* Makes a dense, gap-free ROW_MAJOR view of shape[rank] elements that starts at byte `byte` of s. The
@@ -312,9 +332,9 @@ SKEEP_API uint32_t skeep_pool_threads(const skeep_pool *pool);
 /* Waits for a running region, ends the workers and frees. NULL is fine. */
 SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 
-/* A step groups operations: it pins each root once, keeps the first error (later operations return
+/* A step groups operations: it pins each root and mark once, keeps the first error (later operations return
  * it and do nothing), and holds a frame of descriptors in C memory for hosts with a managed heap. */
-/* frame_views: descriptors in the frame; roots: how many storages one step can pin (0 = 64); one more is
+/* frame_views: descriptors in the frame; roots: how many storages and marks one step can pin (0 = 64); one more is
  * ERR_MEMORY. Operations with this step outside of begin and end are ERR_ARGUMENT. */
 SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out);
 SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);

@@ -18,6 +18,7 @@ type Options struct {
 	// SlabBytes is the size of the two slabs together that hold the results of one layer and the next in
 	// turn. Results that do not fit get memory of their own, counted by Overflow.
 	SlabBytes int64
+	HeapLimit int64                 // bytes that storages may hold of the Go heap; 0 = the default of skeep.WithHeapLimit
 	Slab      tensor.AllocationSpec // where the slabs live; the zero spec is the Go heap
 	Roots     int                   // storages that a step may touch; 0: 1024
 	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
@@ -82,7 +83,8 @@ func NewEager(o Options) (*Eager, error) {
 	e := &Eager{pool: o.Pool, trace: o.Trace, exact: o.Exact, layer: -1}
 	for i := range e.slabs {
 		var err error
-		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab)); err != nil {
+		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab),
+			skeep.WithHeapLimit(o.HeapLimit)); err != nil {
 			return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(err, e.Close())}
 		}
 	}

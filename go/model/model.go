@@ -66,6 +66,7 @@ type Model struct {
 	tokenizer  *tokenizer.Tokenizer
 	resolution *resolver.Resolution
 	scope      *skeep.ModelScope
+	memory     int64 // what the Go heap may hold
 	pool       *skeep.Pool
 	net        *network
 	family     family
@@ -122,8 +123,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 			return nil, err
 		}
 	}
-	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace)),
-		kv: d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch]}
+	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, memory: d.memory,
+		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(d.memory)),
+		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch]}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close())
@@ -177,6 +179,7 @@ type decision struct {
 	kv         arch.KV
 	kvFormat   tensor.Format
 	threads    int
+	memory     int64 // of the machine; 0 unknown
 }
 
 // Resolve decides for the file at path as Open would, and loads nothing.
@@ -204,6 +207,7 @@ func decide(s load.Source, o Options) (d decision, err error) {
 		return d, err
 	}
 	here := machine.Here()
+	d.memory = here.Memory
 	d.threads = o.Threads
 	if d.threads == 0 {
 		d.threads = here.Threads

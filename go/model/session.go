@@ -44,7 +44,8 @@ func (m *Model) NewSession() (s *Session, err error) {
 		return nil, err
 	}
 	defer m.running.RUnlock()
-	s = &Session{m: m, scope: skeep.NewModelScope("session", skeep.WithTrace(m.trace)), numbers: make([]int32, m.kv.Chunk)}
+	s = &Session{m: m, scope: skeep.NewModelScope("session", skeep.WithTrace(m.trace), skeep.WithHeapLimit(m.memory)),
+		numbers: make([]int32, m.kv.Chunk)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -74,7 +75,7 @@ func (m *Model) NewSession() (s *Session, err error) {
 	if s.in.positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
 		return s, err
 	}
-	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, Exact: m.exact, Trace: m.trace,
+	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, HeapLimit: m.memory, Exact: m.exact, Trace: m.trace,
 		Roots: len(m.scope.Storages()) + len(s.scope.Storages()) + 256}) // weights, caches, slabs and what overflows them
 	return s, err
 }

@@ -7,8 +7,10 @@
 // Every byte has exactly one owner. A Storage owns its bytes (Allocate), borrows the caller's (Borrow),
 // maps a file's (MapFile) or is an alias of a part of another one (Alias). Closing the owner invalidates
 // all aliases and views at once: a later access is an *Error that wraps ErrClosed and names the storage
-// and the tensor. It is never a read of freed memory, since each access holds a pin while it reads and
-// Close waits for pins.
+// and the tensor. It is never a read of freed memory, since each access holds a pin while it reads, a step
+// of computation until it ends, and the last pin frees. Close itself waits for nobody, so it may stand
+// inside of a step; CloseContext waits until the bytes are free. Bytes that are used again at once are
+// waited for: the end of a Mark and a Reset wait for pins that were taken through what they end.
 //
 // Three scopes say when the owner is closed: a ModelScope closes what was made in it in reverse order, a
 // ForwardScope invalidates everything at each Reset and reuses one slab, and everything else is Ambient:

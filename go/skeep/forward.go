@@ -40,6 +40,7 @@ type openMark struct {
 	next   int64
 	need   int64
 	extra  int
+	names  int
 }
 
 // Overflow counts what did not fit into a slab since the scope was made.
@@ -95,8 +96,8 @@ func (s *ForwardScope) Peak() int64 { return s.peak }
 // Overflow counts what did not fit.
 func (s *ForwardScope) Overflow() Overflow { return s.over }
 
-// Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept until the
-// reset after the next for errors.
+// Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept for errors until the
+// reset after the next, or until a few hundred more tensors have ended.
 func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
 	l, err := tensor.LayoutOf(f, shape, tensor.Order{})
 	if err != nil {
@@ -180,7 +181,8 @@ func (s *ForwardScope) discard(v View) {
 func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
 
 // Reset ends all tensors of the scope, marks included, and makes the whole slab free again. It waits until
-// nobody else reads them. step is the caller's running step, whose own pins are not waited for, or nil.
+// nobody else reads them (who reads other bytes of the slab's Storage does not matter). step is the caller's running
+// step, which gives its own pins on them back here, or nil.
 func (s *ForwardScope) Reset(step *core.Step) error {
 	outer := &s.marks[0]
 	if err := s.closeExtra(0, step); err != nil {
@@ -194,7 +196,7 @@ func (s *ForwardScope) Reset(step *core.Step) error {
 	}
 	s.marks = s.marks[:1]
 	s.next, s.need = 0, 0
-	s.names.turn()
+	s.names.end(0, true)
 	return nil
 }
 
@@ -230,7 +232,7 @@ func (s *ForwardScope) Mark() (Mark, error) {
 	if st.Code != core.OK {
 		return Mark{}, s.storage.status("mark", st)
 	}
-	s.marks = append(s.marks, openMark{handle: handle, next: s.next, need: s.need, extra: len(s.extra)})
+	s.marks = append(s.marks, openMark{handle: handle, next: s.next, need: s.need, extra: len(s.extra), names: s.names.count()})
 	return Mark{s, len(s.marks) - 1, handle}, nil
 }
 
@@ -253,6 +255,7 @@ func (m Mark) Release(step *core.Step) error {
 	}
 	s.marks = s.marks[:m.depth]
 	s.next, s.need = at.next, at.need
+	s.names.end(at.names, false)
 	return nil
 }
 
@@ -261,12 +264,16 @@ func (s *ForwardScope) Close() error {
 	return errors.Join(s.closeExtra(0, nil), s.storage.Close())
 }
 
-// slabNames remembers the names of a slab's tensors for two steps: an error about a stale view comes
+// slabNames remembers the names of a slab's tensors, of those that ended too: an error about a stale view comes
 // after the reset. Views themselves have no room for a name.
 type slabNames struct {
 	mu    sync.Mutex
-	steps [2][]slabName
+	open  []slabName    // of tensors that have not ended, oldest first
+	ended [2][]slabName // of this turn, and of the one before
 }
+
+// endedNames is how many tensors end before a turn ends that no reset ended.
+const endedNames = 256
 
 type slabName struct {
 	mark core.Storage
@@ -276,23 +283,33 @@ type slabName struct {
 
 func (n *slabNames) add(mark core.Storage, data uintptr, name string) {
 	n.mu.Lock()
-	n.steps[0] = append(n.steps[0], slabName{mark, data, name})
+	n.open = append(n.open, slabName{mark, data, name})
 	n.mu.Unlock()
 }
 
-// turn begins a step.
-func (n *slabNames) turn() {
+func (n *slabNames) count() int {
 	n.mu.Lock()
-	n.steps[0], n.steps[1] = n.steps[1][:0], n.steps[0]
-	n.mu.Unlock()
+	defer n.mu.Unlock()
+	return len(n.open)
+}
+
+// end keeps the oldest tensors; the others have ended. A turn forgets those that ended in the turn before.
+func (n *slabNames) end(keep int, turn bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended[0] = append(n.ended[0], n.open[keep:]...)
+	n.open = n.open[:keep]
+	if turn || len(n.ended[0]) > endedNames {
+		n.ended[0], n.ended[1] = n.ended[1][:0], n.ended[0]
+	}
 }
 
 func (n *slabNames) find(v *core.View) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, step := range n.steps {
-		for i := len(step) - 1; i >= 0; i-- {
-			if s := &step[i]; s.data == v.Data && s.mark.Cell == v.Cell && s.mark.Generation == v.Generation {
+	for _, names := range [...][]slabName{n.open, n.ended[0], n.ended[1]} {
+		for i := len(names) - 1; i >= 0; i-- {
+			if s := &names[i]; s.data == v.Data && s.mark.Cell == v.Cell && s.mark.Generation == v.Generation {
 				return s.name
 			}
 		}

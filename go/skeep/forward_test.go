@@ -222,10 +222,20 @@ func TestResetWithinAStep(t *testing.T) {
 	require.Equal(t, core.OK, step.End().Code)
 }
 
+// Who reads a tensor of the scope is waited for, and who reads the slab otherwise is not.
 func TestResetWaitsForUses(t *testing.T) {
 	s := newForward(t, 1024)
+	defer pin(t, s.storage)()
 	v := alloc(t, s, "x", 64)
-	unpin := pin(t, s.storage)
+	within(t, "a reset under a use of the whole slab", func() { require.NoError(t, s.Reset(nil)) })
+	require.False(t, v.Live())
+	v = alloc(t, s, "x", 64)
+	p, st := core.Pin(core.Storage{Cell: v.desc.Cell, Generation: v.desc.Generation})
+	require.Equal(t, core.OK, st.Code)
+	mark, err := s.Mark()
+	require.NoError(t, err)
+	alloc(t, s, "y", 64)
+	within(t, "a release under a use of what is older", func() { require.NoError(t, mark.Release(nil)) })
 	done := make(chan error)
 	go func() { done <- s.Reset(nil) }()
 	for v.Live() {
@@ -236,8 +246,44 @@ func TestResetWaitsForUses(t *testing.T) {
 		t.Fatal("reset under a use", err)
 	case <-time.After(5 * time.Millisecond):
 	}
-	unpin()
-	require.NoError(t, <-done)
+	require.Equal(t, core.OK, core.Unpin(p).Code)
+	within(t, "the reset", func() { require.NoError(t, <-done) })
+}
+
+// Levels that begin and end take no memory, however often, and the latest stay known by name.
+func TestMarkAndReleaseKeepNothing(t *testing.T) {
+	s := newForward(t, 4096)
+	alloc(t, s, "outer", 1)
+	var last View
+	round := func() {
+		mark, err := s.Mark()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.Alloc("level", tensor.Dense(tensor.F32), tensor.ShapeOf(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = v
+		if err := mark.Release(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 * endedNames { // the tables of names grow to their size
+		round()
+	}
+	slots := core.ReadCounters().Slots
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const rounds = 20000
+	for range rounds {
+		round()
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(rounds), "a byte a round")
+	require.Equal(t, slots, core.ReadCounters().Slots)
+	_, err := last.Get(0)
+	requireError(t, err, ErrClosed, "step", "level")
 }
 
 // Readers of a slab on the Go heap race with its resets: they see whole steps or errors.

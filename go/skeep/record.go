@@ -25,8 +25,7 @@ type record struct {
 	trace    *trace.Recorder
 	pinner   *runtime.Pinner // of Go memory; behind a pointer since a collected Pinner panics
 	memory   []byte          // the Go memory
-	closing  atomic.Bool     // somebody tries to close, and nobody else may
-	closed   atomic.Bool     // it is refused from now on
+	closed   atomic.Bool     // a look ahead that saves asking the core
 	depth    int
 	pcs      [24]uintptr // stack that made it
 }
@@ -51,8 +50,8 @@ type Counters struct {
 	Ambient, AmbientFiles int64
 }
 
-// Stats returns the sums over all open storages (aliases have no bytes of their own). For a storage whose
-// Close was cancelled the bytes count until they are freed.
+// Stats returns the sums over all open storages (aliases have no bytes of their own). Those of a storage that was
+// closed while it was in use count until they are freed.
 func Stats() Counters {
 	records.Lock()
 	defer records.Unlock()
@@ -100,21 +99,28 @@ func (r *record) finish() {
 	r.trace.Emit(trace.Event{Kind: trace.Close, Name: r.name, Layer: -1, Bytes: r.bytes})
 }
 
-// drain finishes a retired owner once the last pin is gone; done is closed then. There is no wake-up from
-// C: pins last for microseconds, a step at most.
-func (r *record) drain() (done chan struct{}) {
-	done = make(chan struct{})
+// end forgets a closed owner once its bytes are gone. It returns nil when they are, else a channel that is closed
+// then. There is no wake-up from C: pins last for microseconds, a step at most.
+func (r *record) end() (freed <-chan struct{}) {
+	if r.freed() {
+		r.finish()
+		return nil
+	}
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for wait := 20 * time.Microsecond; ; wait = min(2*wait, 2*time.Millisecond) {
-			if _, st := core.Retire(r.handle); st.Code != core.OK {
-				r.finish()
-				return
-			}
+		for wait := 20 * time.Microsecond; !r.freed(); wait = min(2*wait, 2*time.Millisecond) {
 			time.Sleep(wait)
 		}
+		r.finish()
 	}()
 	return done
+}
+
+// freed reports whether nobody pins the bytes of a closed owner any more, and they have been given back.
+func (r *record) freed() bool {
+	_, st := core.Left(r.handle)
+	return st.Code != core.OK
 }
 
 // Leak is a storage that became unreachable before it was closed, in a scope that garbage collection
@@ -142,7 +148,7 @@ func OnLeak(hook func(Leak)) {
 
 // abandoned runs when an owner has become unreachable.
 func abandoned(r *record) {
-	if r.closing.Load() {
+	if r.closed.Load() {
 		return
 	}
 	if r.spec.Scope != tensor.Ambient {
@@ -155,15 +161,10 @@ func abandoned(r *record) {
 			"created", leak.Created)
 		return
 	}
-	if !r.closing.CompareAndSwap(false, true) {
-		return
+	if st := core.Close(r.handle, nil); st.Code == core.OK {
+		r.closed.Store(true)
+		r.end()
 	}
-	r.closed.Store(true)
-	if left, st := core.Retire(r.handle); st.Code == core.OK && left > 0 {
-		r.drain()
-		return
-	}
-	r.finish()
 }
 
 // DefaultAmbientLimit is how many bytes outside of the Go heap Ambient storages may hold before a

@@ -22,8 +22,9 @@ import (
 // Storage is bytes in one memory domain with one owner: itself (Allocate, Map), the caller (Borrow), or
 // another Storage (Alias, View). All methods are safe for concurrent use.
 //
-// Close ends it: every view of it, of its aliases and of its marks is refused from then on, with an error
-// that wraps ErrClosed. Which end is automatic depends on the scope, see the package comment.
+// Close ends it and returns: every view of it, of its aliases and of its marks is refused from then on, with an
+// error that wraps ErrClosed, and whoever is reading its bytes at that moment keeps them until then. CloseContext
+// waits for that. Which end is automatic depends on the scope, see the package comment.
 type Storage struct {
 	r       *record
 	parent  *Storage // kept reachable by an alias; nil for the owner
@@ -48,6 +49,7 @@ type options struct {
 	spec      *tensor.AllocationSpec
 	model     *ModelScope
 	threshold int64
+	heapLimit int64 // 0: the model scope's, or the machine's
 	readonly  bool
 	strict    bool
 	trace     *trace.Recorder
@@ -64,6 +66,11 @@ func In(s *ModelScope) Option { return func(o *options) { o.model = s } }
 // resolver.DefaultThreshold.
 func WithThreshold(bytes int64) Option { return func(o *options) { o.threshold = bytes } }
 
+// WithHeapLimit is how many bytes all storages together may hold of the Go heap (those of Borrow count) when another
+// one is made there; one that would exceed it is an error that wraps ErrMemory. Without it, the limit of the ModelScope
+// that the storage is made in, or else the machine's memory: where the Go runtime finds none, it ends the process.
+func WithHeapLimit(bytes int64) Option { return func(o *options) { o.heapLimit = bytes } }
+
 // ReadOnly forbids writes to borrowed bytes.
 func ReadOnly() Option { return func(o *options) { o.readonly = true } }
 
@@ -76,6 +83,26 @@ func collect(opts []Option) options {
 		opt(&o)
 	}
 	return o
+}
+
+// installed is the memory of the machine, in bytes.
+var installed = sync.OnceValue(func() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 1 << 30
+	}
+	return int64(uint64(info.Totalram) * uint64(info.Unit))
+})
+
+// heapRoom is the bytes of the Go heap that storages may hold, and those that they hold now.
+func (o *options) heapRoom() (limit, held int64) {
+	if limit = o.heapLimit; limit == 0 && o.model != nil {
+		limit = o.model.o.heapLimit
+	}
+	if limit == 0 {
+		limit = installed()
+	}
+	return limit, Stats().Bytes[tensor.Heap]
 }
 
 // place asks the resolver, unless it is told.
@@ -95,7 +122,8 @@ func (o *options) place(name string, bytes int64, scope tensor.ScopeKind) tensor
 }
 
 // Allocate makes a storage of zeroed bytes. Where they live is resolver.Place's answer (outside of the
-// Go heap from 256 KiB on) or that of WithSpec. The storage owns them.
+// Go heap from 256 KiB on) or that of WithSpec. The storage owns them. More than there is, is an error that wraps
+// ErrMemory, on the Go heap as outside of it: see WithHeapLimit.
 func Allocate(name string, bytes int64, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	return allocate(name, bytes, &o, o.place(name, bytes, tensor.Ambient))
@@ -117,8 +145,8 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 	r := &record{name: name, spec: spec, bytes: bytes, trace: o.trace}
 	switch spec.Domain {
 	case tensor.Heap:
-		if bytes > math.MaxInt64-spec.Alignment || bytes+spec.Alignment > math.MaxInt {
-			return fail(ErrMemory, fmt.Sprintf("%d bytes", bytes))
+		if limit, held := o.heapRoom(); bytes > limit-held || bytes > math.MaxInt-spec.Alignment {
+			return fail(ErrMemory, fmt.Sprintf("%d bytes of the Go heap wanted, of %d storages hold %d", bytes, limit, held))
 		}
 		room := make([]byte, bytes+spec.Alignment-1)
 		skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) & uintptr(spec.Alignment-1)
@@ -135,8 +163,9 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 }
 
 // Borrow makes a storage of bytes that the caller owns and keeps the contents of in place, at any alignment:
-// Go memory (pinned until the close) or memory outside of the Go heap. Close never frees them. With
-// ReadOnly they may be a program's constant data, such as an embedded model.
+// Go memory (pinned until nobody uses it after the close) or memory outside of the Go heap, which CloseContext tells
+// when to give back. Close never frees them. With ReadOnly they may be a program's constant data, such as an embedded
+// model.
 func Borrow(name string, bytes []byte, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	if len(bytes) == 0 {
@@ -288,74 +317,66 @@ func (s *Storage) open(op, tensor string) error {
 	return nil
 }
 
-// Close ends the storage: it refuses every view from now on, waits until nobody reads the bytes any more,
-// and frees them when it owns them. A second close is ErrClosed.
-func (s *Storage) Close() error { return s.CloseContext(context.Background()) }
+// Close ends the storage: it refuses every view from now on and returns, also inside of a step that uses it. When the
+// storage owns its bytes they are freed here, or by whoever uses them last. A second close is ErrClosed.
+func (s *Storage) Close() error { return s.CloseIn(nil) }
 
-// CloseContext is Close that gives up waiting when ctx ends: with an error that wraps ErrBusy and ctx's
-// cause. The storage stays closed to new uses then, and whoever uses it last frees the bytes.
-func (s *Storage) CloseContext(ctx context.Context) error {
-	if s.parent != nil {
-		if s.Closed() || s.closed.Swap(true) {
-			return s.errorOf("close", s.tensor, ErrClosed, "")
-		}
-		return nil
-	}
-	if !s.r.closing.CompareAndSwap(false, true) {
-		return s.errorOf("close", "", ErrClosed, "")
-	}
-	s.cleanup.Stop()
-	s.r.closed.Store(true)
-	left, st := core.Retire(s.r.handle)
-	if st.Code != core.OK {
-		return statusError("close", s.r.name, "", st, s.r)
-	}
-	if left == 0 {
-		s.r.finish()
-		return nil
-	}
-	select {
-	case <-s.r.drain():
-		return nil
-	case <-ctx.Done():
-		return s.errorOf("close", "", errors.Join(ErrBusy, context.Cause(ctx)), fmt.Sprintf("%d uses when it was closed", left))
-	}
+// CloseIn is Close within the caller's running step, which gives its own pins back here instead of at its end. For
+// package exec.
+func (s *Storage) CloseIn(step *core.Step) error {
+	_, err := s.end(step)
+	return err
 }
 
-// CloseIn is Close within the caller's running step, whose own pins it gives back instead of waiting for
-// them. For package exec.
-func (s *Storage) CloseIn(step *core.Step) error {
-	if step == nil || s.parent != nil {
-		return s.Close()
+// CloseContext is Close that waits until nobody uses the bytes any more and they are freed. When ctx ends earlier it
+// returns an error that wraps ErrBusy and ctx's cause; the storage is closed all the same. Within a step that uses the
+// storage it waits in vain.
+func (s *Storage) CloseContext(ctx context.Context) error {
+	freed, err := s.end(nil)
+	if err != nil || freed == nil {
+		return err
 	}
-	if !s.r.closing.CompareAndSwap(false, true) {
-		return s.errorOf("close", "", ErrClosed, "")
+	select {
+	case <-freed:
+		return nil
+	case <-ctx.Done():
+		left, _ := core.Left(s.r.handle)
+		return s.errorOf("close", s.tensor, errors.Join(ErrBusy, context.Cause(ctx)), fmt.Sprintf("%d uses are left", left))
 	}
-	s.cleanup.Stop()
-	s.r.closed.Store(true)
-	if st := core.Close(s.r.handle, step); st.Code != core.OK {
-		return statusError("close", s.r.name, "", st, s.r)
-	}
-	s.r.finish()
-	return nil
 }
 
 // TryClose is Close that changes nothing and returns ErrBusy when somebody uses the bytes.
 func (s *Storage) TryClose() error {
 	if s.parent != nil {
-		return s.CloseContext(context.Background())
+		return s.Close()
 	}
-	if !s.r.closing.CompareAndSwap(false, true) {
-		return s.errorOf("close", "", ErrClosed, "")
+	_, err := s.ended(core.TryClose(s.r.handle))
+	return err
+}
+
+// end closes s; freed is nil when its bytes are gone already, else it is closed once they are.
+func (s *Storage) end(step *core.Step) (freed <-chan struct{}, err error) {
+	if s.parent == nil {
+		return s.ended(core.Close(s.r.handle, step))
 	}
-	if st := core.TryClose(s.r.handle); st.Code != core.OK {
-		s.r.closing.Store(false)
-		return statusError("close", s.r.name, "", st, s.r)
+	if s.Closed() || s.closed.Swap(true) {
+		return nil, s.errorOf("close", s.tensor, ErrClosed, "")
 	}
-	s.cleanup.Stop()
-	s.r.closed.Store(true)
-	s.r.finish()
-	return nil
+	return nil, nil
+}
+
+// ended is the end of every close of an owner. Which of several at once ends it is the core's word alone.
+func (s *Storage) ended(st core.Status) (freed <-chan struct{}, err error) {
+	switch st.Code {
+	case core.OK:
+		s.r.closed.Store(true)
+		s.cleanup.Stop()
+		return s.r.end(), nil
+	case core.ErrClosed:
+		s.r.closed.Store(true)
+		return nil, s.errorOf("close", s.tensor, ErrClosed, "")
+	}
+	return nil, s.status("close", st)
 }
 
 // Verify returns an error that wraps ErrChanged when a mapped file is no longer what it was when it was

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,8 +86,13 @@ func TestCreationRefuses(t *testing.T) {
 	requireError(t, err, ErrArgument, "x", "")
 	_, err = Allocate("x", 10, WithSpec(tensor.AllocationSpec{Alignment: 3}))
 	requireError(t, err, ErrArgument, "x", "")
-	_, err = Allocate("x", 1<<62, offheap)
-	requireError(t, err, ErrMemory, "x", "")
+	for _, domain := range []Option{heap, offheap} {
+		for _, bytes := range []int64{1 << 50, 1 << 62, math.MaxInt64} {
+			_, err = Allocate("x", bytes, domain)
+			requireError(t, err, ErrMemory, "x", "")
+			require.Contains(t, err.Error(), strconv.FormatInt(bytes, 10))
+		}
+	}
 	_, err = Allocate("x", 10, WithSpec(tensor.AllocationSpec{Domain: tensor.Device}))
 	requireError(t, err, ErrUnsupported, "x", "")
 	_, err = Allocate("x", 10, WithSpec(tensor.AllocationSpec{Domain: tensor.Mapped}))
@@ -101,6 +108,33 @@ func TestCreationRefuses(t *testing.T) {
 		var e *Error
 		require.ErrorAs(t, err, &e, r)
 	}
+	require.Equal(t, before, Stats())
+}
+
+// The Go heap is given up to a limit, which a scope passes on to what is made in it.
+func TestHeapLimit(t *testing.T) {
+	before := settled(t)
+	room := before.Bytes[tensor.Heap] + 1000
+	m := NewModelScope("m", WithHeapLimit(room))
+	_, err := Allocate("fits", 600, In(m), heap)
+	require.NoError(t, err)
+	_, err = Allocate("not", 401, In(m), heap)
+	requireError(t, err, ErrMemory, "not", "")
+	require.Contains(t, err.Error(), "401 bytes")
+	require.Contains(t, err.Error(), strconv.FormatInt(room, 10))
+	onHeap := tensor.AllocationSpec{Domain: tensor.Heap}
+	_, err = m.Placing(onHeap).Alloc("kv.0.k", tensor.Dense(tensor.F32), tensor.ShapeOf(1<<40))
+	requireError(t, err, ErrMemory, "kv.0.k", "")
+	_, err = m.Placing(onHeap).Alloc("fits too", tensor.Dense(tensor.F32), tensor.ShapeOf(100))
+	require.NoError(t, err)
+	_, err = NewForwardScope("slab", 64, heap, WithHeapLimit(room))
+	requireError(t, err, ErrMemory, "slab", "")
+	s, err := Allocate("its own limit", 64, In(m), heap, WithHeapLimit(room+64))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	s, err = Allocate("elsewhere", 5000, In(m), offheap)
+	require.NoError(t, err)
+	require.NoError(t, m.Close())
 	require.Equal(t, before, Stats())
 }
 
@@ -330,12 +364,11 @@ func TestLeaksAreReportedAndNotFreed(t *testing.T) {
 	assert.EqualValues(t, 1000, leak.Bytes)
 	assert.Contains(t, leak.Created, "TestLeaksAreReportedAndNotFreed")
 	assert.True(t, core.Live(handle.Cell, handle.Generation), "a leak is not freed")
-	_, st := core.Retire(handle)
-	require.Equal(t, core.OK, st.Code)
+	require.Equal(t, core.OK, core.Close(handle, nil).Code)
 	records.Lock()
 	for r := range records.live {
 		if r.handle == handle {
-			r.closing.Store(true)
+			r.closed.Store(true)
 			defer r.finish()
 		}
 	}
@@ -361,16 +394,48 @@ func pin(t *testing.T, s *Storage) (unpin func()) {
 	return func() { core.Unpin(p) }
 }
 
-func TestCloseWaitsForUses(t *testing.T) {
+// within runs do and fails by name when it hangs.
+func within(t *testing.T, name string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Minute):
+		t.Fatal(name + " hangs")
+	}
+}
+
+// A close ends everything and returns; bytes that are in use stay until they are not.
+func TestCloseReturnsUnderUses(t *testing.T) {
+	for _, domain := range []Option{heap, offheap} {
+		before := settled(t)
+		s, err := Allocate("x", 100, domain)
+		require.NoError(t, err)
+		unpin := pin(t, s)
+		requireError(t, s.TryClose(), ErrBusy, "x", "")
+		require.False(t, s.Closed(), "a busy TryClose changes nothing")
+		within(t, "close", func() { require.NoError(t, s.Close()) })
+		require.True(t, s.Closed())
+		requireError(t, s.Close(), ErrClosed, "x", "")
+		require.Equal(t, before.Storages+1, Stats().Storages, "not freed under a use")
+		unpin()
+		eventually(t, "the last use frees", func() bool { return Stats() == before })
+	}
+}
+
+func TestCloseContextWaitsForUses(t *testing.T) {
+	before := settled(t)
 	s, err := Allocate("x", 100)
 	require.NoError(t, err)
 	unpin := pin(t, s)
-	requireError(t, s.TryClose(), ErrBusy, "x", "")
-	require.False(t, s.Closed(), "a busy TryClose changes nothing")
 	var closed atomic.Bool
 	done := make(chan error)
 	go func() {
-		err := s.Close()
+		err := s.CloseContext(context.Background())
 		closed.Store(true)
 		done <- err
 	}()
@@ -378,10 +443,87 @@ func TestCloseWaitsForUses(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(5 * time.Millisecond)
-	require.False(t, closed.Load(), "closed under a use")
-	requireError(t, s.Close(), ErrClosed, "x", "")
+	require.False(t, closed.Load(), "freed under a use")
 	unpin()
-	require.NoError(t, <-done)
+	within(t, "the close", func() { require.NoError(t, <-done) })
+	require.Equal(t, before, Stats())
+}
+
+// A TryClose that fails does not make another close fail: who says "closed" says the truth.
+func TestTryCloseBesideClose(t *testing.T) {
+	rounds := 2000
+	if testing.Short() {
+		rounds = 500
+	}
+	for range rounds {
+		s, err := Allocate("x", 100)
+		require.NoError(t, err)
+		unpin := pin(t, s)
+		var wg sync.WaitGroup
+		var ended atomic.Int32
+		var begin atomic.Bool
+		for i := range 4 {
+			wg.Go(func() {
+				for !begin.Load() {
+					runtime.Gosched()
+				}
+				end := s.Close
+				if i > 0 {
+					end = s.TryClose
+				}
+				switch err := end(); {
+				case err == nil:
+					ended.Add(1)
+				case errors.Is(err, ErrClosed):
+					assert.True(t, s.Closed(), "closed, says a close, and it is open")
+					_, err := s.View("v", 0, tensor.Dense(tensor.I8), tensor.ShapeOf(1))
+					assert.ErrorIs(t, err, ErrClosed)
+				default:
+					assert.ErrorIs(t, err, ErrBusy)
+				}
+			})
+		}
+		begin.Store(true)
+		wg.Wait()
+		require.EqualValues(t, 1, ended.Load(), "one close wins, and Close is never refused as long as none did")
+		unpin()
+	}
+}
+
+// Within a step that uses it a storage can be closed with and without the step; so can the storage of a copy
+// that failed.
+func TestCloseWithinAStep(t *testing.T) {
+	pool := newPool(t)
+	step, st := core.NewStep(0)
+	require.Equal(t, core.OK, st.Code)
+	defer step.Destroy()
+	before := settled(t)
+	for name, end := range map[string]func(s *Storage) error{
+		"close":    func(s *Storage) error { return s.Close() },
+		"close in": func(s *Storage) error { return s.CloseIn(step) },
+		"close context": func(s *Storage) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			err := s.CloseContext(ctx)
+			assert.ErrorIs(t, err, ErrBusy)
+			assert.ErrorIs(t, err, context.Canceled)
+			return nil
+		},
+	} {
+		within(t, name, func() {
+			s, err := Allocate("own", 256, offheap)
+			require.NoError(t, err)
+			v, err := s.View("v", 0, tensor.Dense(tensor.F32), tensor.ShapeOf(64))
+			require.NoError(t, err)
+			require.Equal(t, core.OK, step.Begin().Code)
+			_, err = Copier{Pool: pool, Step: step, Layer: -1}.Materialize("y", v, tensor.Dense(tensor.F32), Ambient(heap))
+			require.NoError(t, err)
+			require.NoError(t, end(s))
+			require.False(t, v.Live())
+			require.Equal(t, core.OK, step.End().Code)
+		})
+	}
+	eventually(t, "freed", func() bool { return Stats() == before })
 }
 
 func TestCloseCancelled(t *testing.T) {

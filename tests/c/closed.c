@@ -203,7 +203,7 @@ static void test_handles(void) {
     CHECK_FAILS(skeep_storage_resident(h, &number), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_storage_close(h, NULL), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_storage_try_close(h, NULL), SKEEP_ERR_CLOSED);
-    CHECK_FAILS(skeep_storage_retire(h, &number), SKEEP_ERR_CLOSED);
+    CHECK_FAILS(skeep_storage_left(h, &number), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_mark_open(h, &out), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_storage_reset(h, NULL), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_pin(h, &out), SKEEP_ERR_CLOSED);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 static const int64_t four[] = {4};
@@ -60,7 +59,7 @@ static void test_borrow(void) {
   static float memory[16];
   const void *const address = memory;
   uint64_t released = 0, left = 0;
-  skeep_storage s, pin;
+  skeep_storage s, pin, second;
   skeep_storage_info info;
   skeep_view v;
   CHECK_OK(skeep_storage_borrow(memory, sizeof memory, SKEEP_DOMAIN_HEAP, 0, count_release, &released, &s));
@@ -71,19 +70,23 @@ static void test_borrow(void) {
   CHECK_FAILS(skeep_storage_close(s, NULL), SKEEP_ERR_CLOSED);
   CHECK(released == 1);
 
-  /* Retired while pinned: not before the last unpin. */
+  /* Closed while pinned: not before the last unpin. */
   CHECK_OK(skeep_storage_borrow(memory, sizeof memory, SKEEP_DOMAIN_OFFHEAP, 0, count_release, &released, &s));
   CHECK_OK(skeep_pin(s, &pin));
-  CHECK_OK(skeep_pin(s, &pin));
-  CHECK_OK(skeep_storage_retire(s, &left));
+  CHECK_OK(skeep_pin(s, &second));
+  CHECK_FAILS(skeep_storage_left(s, &left), SKEEP_ERR_ARGUMENT); /* open */
+  CHECK_OK(skeep_storage_close(s, NULL));
+  CHECK_OK(skeep_storage_left(s, &left));
   CHECK(left == 2 && released == 1);
   CHECK_OK(skeep_unpin(pin));
-  CHECK_OK(skeep_storage_retire(s, &left));
+  CHECK_OK(skeep_storage_left(s, &left));
   CHECK(left == 1 && released == 1);
-  CHECK_OK(skeep_unpin(pin));
+  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED); /* the other one's is not to be had by that */
+  CHECK(released == 1);
+  CHECK_OK(skeep_unpin(second));
   CHECK(released == 2);
-  CHECK_FAILS(skeep_storage_retire(s, &left), SKEEP_ERR_CLOSED);
-  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_storage_left(s, &left), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_unpin(second), SKEEP_ERR_CLOSED);
   CHECK(released == 2);
 
   /* Read-only memory is no output. */
@@ -212,42 +215,83 @@ static void test_marks(void) {
   CHECK_FAILS(skeep_mark_open(root, &outer), SKEEP_ERR_CLOSED);
 }
 
-struct closer {
-  skeep_storage storage;
-  skeep_status status;
-  uint32_t done;
-};
-static void *close_it(void *arg) {
-  struct closer *c = arg;
-  c->status = skeep_storage_close(c->storage, NULL);
-  __atomic_store_n(&c->done, 1, __ATOMIC_RELEASE);
-  return NULL;
+/* A pin outlives the close: the bytes stay, and the unpin is accepted. */
+static void test_pins(void) {
+  skeep_storage s, pin, second;
+  skeep_storage_info info;
+  uint64_t left = 0;
+  skeep_view v = check_new(SKEEP_F32, 1, four, &s);
+  check_floats(&v)[0] = 42;
+  CHECK_OK(skeep_pin(s, &pin));
+  CHECK_FAILS(skeep_storage_try_close(s, NULL), SKEEP_ERR_BUSY);
+  CHECK_OK(skeep_view_check(&v)); /* busy changed nothing */
+  CHECK_OK(skeep_storage_close(s, NULL));
+  CHECK_FAILS_ON(skeep_view_check(&v), SKEEP_ERR_CLOSED, 0);
+  CHECK(check_floats(&v)[0] == 42);
+  CHECK_FAILS(skeep_pin(s, &second), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_storage_info_of(s, &info), SKEEP_ERR_CLOSED);
+  CHECK_OK(skeep_storage_left(s, &left));
+  CHECK(left == 1);
+  CHECK_OK(skeep_unpin(pin));
+  CHECK_FAILS(skeep_storage_left(s, &left), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED);
 }
 
-/* A pin outlives the close: the closer waits, the bytes stay, the unpin is accepted. */
-static void test_pins(void) {
-  struct closer c = {0};
-  skeep_storage pin, second;
+/* What is not a pin is refused, and harms neither the pins of others nor the storage that has the slot next. */
+static void test_unpin_of_others(void) {
+  static float memory[4];
+  uint64_t released = 0;
+  skeep_storage s, mark, pin, again;
   skeep_storage_info info;
   skeep_view v;
-  pthread_t thread;
-  c.storage.cell = 0;
-  v = check_new(SKEEP_F32, 1, four, &c.storage);
-  check_floats(&v)[0] = 42;
-  CHECK_OK(skeep_pin(c.storage, &pin));
-  CHECK_FAILS(skeep_storage_try_close(c.storage, NULL), SKEEP_ERR_BUSY);
-  CHECK_OK(skeep_view_check(&v)); /* busy changed nothing */
-  NEED(pthread_create(&thread, NULL, close_it, &c) == 0);
-  while (skeep_view_check(&v).code == SKEEP_OK) usleep(100); /* closed to new uses first */
-  usleep(2000);
-  CHECK(!__atomic_load_n(&c.done, __ATOMIC_ACQUIRE));
-  CHECK(check_floats(&v)[0] == 42);
-  CHECK_FAILS(skeep_pin(c.storage, &second), SKEEP_ERR_CLOSED);
-  CHECK_FAILS(skeep_storage_info_of(c.storage, &info), SKEEP_ERR_CLOSED);
+  skeep_pool *pool;
+  skeep_step *step;
+  NEED(skeep_pool_create(1, 0, &pool).code == SKEEP_OK && skeep_step_create(0, 0, &step).code == SKEEP_OK);
+  CHECK_OK(skeep_storage_borrow(memory, sizeof memory, SKEEP_DOMAIN_HEAP, 0, count_release, &released, &s));
+  CHECK_OK(skeep_mark_open(s, &mark));
+  CHECK_OK(skeep_view_of(mark, 0, SKEEP_F32, 1, four, &v));
+  for (int pinned = 0; pinned < 3; pinned++) { /* by nobody, by a pin, by a step too */
+    if (pinned == 1) CHECK_OK(skeep_pin(mark, &pin));
+    if (pinned == 2) {
+      CHECK_OK(skeep_step_begin(step));
+      CHECK_OK(skeep_softmax(pool, step, &v, 1, &v));
+    }
+    CHECK_FAILS(skeep_unpin(s), SKEEP_ERR_ARGUMENT);
+    CHECK_FAILS(skeep_unpin(mark), SKEEP_ERR_ARGUMENT);
+    for (uint64_t g = 0; g < 4; g++) { /* guesses */
+      const skeep_storage root = {s.cell, s.generation - 2 + g}, other = {mark.cell, mark.generation - 2 + g};
+      CHECK(skeep_unpin(root).code != SKEEP_OK && skeep_unpin(other).code != SKEEP_OK);
+    }
+    CHECK_OK(skeep_storage_info_of(s, &info));
+    CHECK(info.pins == (uint64_t)pinned);
+    CHECK_OK(skeep_storage_info_of(mark, &info));
+    CHECK(info.pins == (uint64_t)pinned);
+  }
+  /* And a pin is no storage. */
+  CHECK_FAILS(skeep_storage_info_of(pin, &info), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_storage_close(pin, NULL), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_mark_release(pin, NULL), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_pin(pin, &again), SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_storage_left(pin, &released), SKEEP_ERR_ARGUMENT);
+  v.cell = pin.cell, v.generation = pin.generation;
+  CHECK_FAILS_ON(skeep_view_check(&v), SKEEP_ERR_CLOSED, 0);
+  CHECK_OK(skeep_step_end(step));
   CHECK_OK(skeep_unpin(pin));
-  pthread_join(thread, NULL);
-  CHECK_OK(c.status);
-  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED);
+  CHECK_OK(skeep_storage_close(s, NULL));
+  CHECK(released == 1);
+  CHECK_FAILS(skeep_unpin(s), SKEEP_ERR_ARGUMENT);
+  /* The slots serve others: old handles take nothing from them. */
+  for (int i = 0; i < 4; i++) {
+    CHECK_OK(skeep_storage_borrow(memory, sizeof memory, SKEEP_DOMAIN_HEAP, 0, count_release, &released, &s));
+    CHECK_OK(skeep_pin(s, &again));
+    CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED);
+    CHECK_OK(skeep_storage_close(s, NULL));
+    CHECK(released == 1u + (uint64_t)i);
+    CHECK_OK(skeep_unpin(again));
+    CHECK(released == 2u + (uint64_t)i);
+  }
+  skeep_step_destroy(step);
+  skeep_pool_destroy(pool);
 }
 
 static void test_step(void) {
@@ -281,7 +325,7 @@ static void test_step(void) {
   CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_MEMORY);
   CHECK_OK(skeep_storage_info_of(sa, &info));
   CHECK(info.pins == 0);
-  /* A close within the step takes the step's own pin. */
+  /* A close within the step, which is handed in: it gives its own pin back there. */
   CHECK_OK(skeep_step_begin(step));
   CHECK_OK(skeep_add(pool, step, &a, &a, &b));
   CHECK_OK(skeep_storage_close(sa, step));
@@ -302,6 +346,7 @@ int main(void) {
   test_map();
   test_marks();
   test_pins();
+  test_unpin_of_others();
   test_step();
   return check_result();
 }

@@ -1,4 +1,4 @@
-/* Everything at once: threads multiply by weights that others close, retire and replace under them, marks are
+/* Everything at once: threads multiply by weights that others close and replace under them, marks are
  * released while their bytes are read, pools come and go. A product is right or refused, never wrong; every byte
  * that was lent comes back once. Made for SKEEP_SANITIZE=thread and address, useful without. The argument is how
  * many milliseconds it runs. */
@@ -86,7 +86,7 @@ static struct entry new_entry(uint32_t kind) {
   return e;
 }
 
-/* Closes in one of three ways; two threads may not close one handle, so each closes what it took from the board. */
+/* Closes in one of three ways, the last of which waits until the bytes are gone. */
 static void end_entry(struct entry e, uint32_t way) {
   uint64_t left;
   skeep_status st = {SKEEP_ERR_BUSY, -1, 0};
@@ -95,9 +95,10 @@ static void end_entry(struct entry e, uint32_t way) {
       st = skeep_storage_try_close(e.storage, NULL);
       if (st.code == SKEEP_ERR_BUSY) sched_yield();
     }
-  if (way == 1) st = skeep_storage_retire(e.storage, &left);
   if (st.code == SKEEP_ERR_BUSY) st = skeep_storage_close(e.storage, NULL);
   CHECK_OK(st);
+  while (way == 2 && (st = skeep_storage_left(e.storage, &left)).code == SKEEP_OK) sched_yield();
+  if (way == 2) CHECK_FAILS(st, SKEEP_ERR_CLOSED);
   CHECK_FAILS(skeep_storage_close(e.storage, NULL), SKEEP_ERR_CLOSED);
 }
 
@@ -302,15 +303,14 @@ static void take_cell_back(void *arg) {
 /* Replaces a storage of four bytes as fast as it can. Its close finds pins now and then. */
 static void *lend(void *arg) {
   skeep_storage now, old = {0, 0};
-  uint64_t left;
   (void)arg;
   for (uint32_t i = 0; running(); i++) {
     struct cell *c = &cells[i % CELLS];
-    if (__atomic_exchange_n(&c->used, 1, __ATOMIC_ACQUIRE)) continue; /* retired, and still pinned */
+    if (__atomic_exchange_n(&c->used, 1, __ATOMIC_ACQUIRE)) continue; /* closed, and still pinned */
     c->value = i + 1;
     NEED(skeep_storage_borrow(&c->value, 4, SKEEP_DOMAIN_HEAP, 0, take_cell_back, c, &now).code == SKEEP_OK);
     day_set(now, c);
-    if (old.cell) CHECK_OK(i % 2 ? skeep_storage_close(old, NULL) : skeep_storage_retire(old, &left));
+    if (old.cell) CHECK_OK(skeep_storage_close(old, NULL));
     old = now;
     count(&cells_lent);
   }

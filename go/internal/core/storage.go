@@ -44,9 +44,9 @@ static made pin(skeep_storage s) {
   return m;
 }
 typedef struct { skeep_status status; uint64_t value; } counted;
-static counted retire(skeep_storage s) {
+static counted left(skeep_storage s) {
   counted c = {0};
-  c.status = skeep_storage_retire(s, &c.value);
+  c.status = skeep_storage_left(s, &c.value);
   return c;
 }
 static counted resident(skeep_storage s) {
@@ -110,7 +110,7 @@ type Info struct {
 	Address  uintptr
 	Bytes    uint64
 	ID       uint64 // never reused in a process
-	Pins     uint64 // at the time of the call
+	Pins     uint64 // at the time of the call: all of a root, those through it of a mark
 	Domain   tensor.Domain
 	ReadOnly bool
 	IsMark   bool
@@ -122,8 +122,8 @@ func Allocate(bytes, alignment uint64) (Storage, Status) {
 	return madeOf(C.allocate(C.uint64_t(bytes), C.uint64_t(alignment)))
 }
 
-// Borrow makes a storage of the caller's memory, which must stay in place (Go memory: pinned) until the
-// close returns, or until the last pin after a Retire. domain is DomainHeap or DomainOffHeap.
+// Borrow makes a storage of the caller's memory, which must stay in place (Go memory: pinned) until it is closed
+// and Left answers ErrClosed. domain is DomainHeap or DomainOffHeap.
 func Borrow(memory []byte, domain uint32, readonly bool) (Storage, Status) {
 	var ro C.uint32_t
 	if readonly {
@@ -168,23 +168,24 @@ func Resident(s Storage) (uint64, Status) {
 	return uint64(c.value), statusOf(c.status)
 }
 
-// Close ends a root, waits until only the pin of step (which may be nil) remains, and frees what it owns.
+// Close ends a root at once; the last unpin frees what it owns. step (which may be nil) gives its own pins back
+// here.
 func Close(s Storage, step *Step) Status { return statusOf(C.skeep_storage_close(s.c(), step.ptr())) }
 
 // TryClose is Close that changes nothing and answers ErrBusy when anybody holds pins.
 func TryClose(s Storage) Status { return statusOf(C.skeep_storage_try_close(s.c(), nil)) }
 
-// Retire ends a root at once; the last unpin frees it. left is the pins that remain; called again it reports
-// those with OK while there are any, then ErrClosed.
-func Retire(s Storage) (left uint64, st Status) {
-	c := C.retire(s.c())
+// Left is the pins that keep the bytes of a closed root; ErrClosed once they are given back.
+func Left(s Storage) (pins uint64, st Status) {
+	c := C.left(s.c())
 	return uint64(c.value), statusOf(c.status)
 }
 
 // MarkOpen opens a mark on a root, inside of those that are open.
 func MarkOpen(root Storage) (Storage, Status) { return madeOf(C.mark_open(root.c())) }
 
-// MarkRelease ends a mark and those inside it and waits for pins other than step's (which may be nil).
+// MarkRelease ends a mark and those inside it and waits for pins that were taken through them; step (which may be
+// nil) gives its own back first.
 func MarkRelease(mark Storage, step *Step) Status {
 	return statusOf(C.skeep_mark_release(mark.c(), step.ptr()))
 }
@@ -202,10 +203,10 @@ func Reset(root Storage, step *Step) Status {
 	return statusOf(C.skeep_storage_reset(root.c(), step.ptr()))
 }
 
-// Pin keeps the bytes of a storage until Unpin of the handle that it returns, also beyond a Retire.
+// Pin keeps the bytes of a storage or mark until Unpin of the handle that it returns, also beyond a Close.
 func Pin(s Storage) (Storage, Status) { return madeOf(C.pin(s.c())) }
 
-// Unpin gives back one pin. Once per Pin.
+// Unpin ends a pin. A second time is ErrClosed, any other handle ErrArgument.
 func Unpin(pin Storage) Status { return statusOf(C.skeep_unpin(pin.c())) }
 
 // Memory is n bytes at an address as a slice. The caller answers for their life: a pin, or ownership.

@@ -41,7 +41,7 @@ func allocate(t testing.TB, bytes uint64) Storage {
 	t.Helper()
 	s, st := Allocate(bytes, 0)
 	ok(t, st)
-	t.Cleanup(func() { TryClose(s) })
+	t.Cleanup(func() { Close(s, nil) })
 	return s
 }
 
@@ -250,68 +250,71 @@ func TestMarksNest(t *testing.T) {
 	}
 }
 
-func TestPinsHoldAClose(t *testing.T) {
-	s := allocate(t, 64)
-	id, _ := InfoOf(s)
-	pin, st := Pin(s)
-	ok(t, st)
-	second, st := Pin(s)
-	ok(t, st)
-	if i, _ := InfoOf(s); i.Pins != 2 {
-		t.Error(i.Pins)
+// left fails the test unless a closed storage has so many pins.
+func left(t testing.TB, s Storage, want uint64) {
+	t.Helper()
+	if got, st := Left(s); st.Code != OK || got != want {
+		t.Fatalf("%d pins left, %v, want %d", got, st, want)
 	}
-	is(t, TryClose(s), ErrBusy, 2)
-	ok(t, Check(view(t, s, 0, f32, 4)))
-	done := make(chan Status)
-	go func() { done <- Close(s, nil) }()
-	for Live(s.Cell, s.Generation) {
-		time.Sleep(time.Millisecond)
-	}
-	_, st = Pin(s)
-	is(t, st, ErrClosed, id.ID)
-	ok(t, Unpin(pin))
-	select {
-	case st := <-done:
-		t.Fatalf("closed with a pin held: %v", st)
-	case <-time.After(20 * time.Millisecond):
-	}
-	ok(t, Unpin(second))
-	ok(t, <-done)
-	is(t, Unpin(second), ErrClosed, id.ID)
-	is(t, Unpin(Storage{}), ErrArgument, 0)
-	fresh := allocate(t, 64)
-	is(t, Unpin(fresh), ErrArgument, 0) // none is held
 }
 
-func TestRetireFreesAtTheLastUnpin(t *testing.T) {
+func TestCloseFreesAtTheLastUnpin(t *testing.T) {
 	before := ReadCounters()
 	s, st := Allocate(4096, 0)
 	ok(t, st)
 	m, st := MarkOpen(s)
 	ok(t, st)
-	pin, st := Pin(m) // through a mark: the pin names the root
+	pin, st := Pin(m) // through a mark: the root stays, too
+	ok(t, st)
+	second, st := Pin(s)
 	ok(t, st)
 	i, _ := InfoOf(s)
-	left, st := Retire(s)
-	ok(t, st)
-	if left != 1 {
-		t.Error(left)
+	if mark, _ := InfoOf(m); i.Pins != 2 || mark.Pins != 1 {
+		t.Error(i.Pins, mark.Pins)
 	}
+	is(t, TryClose(s), ErrBusy, 2)
+	ok(t, Check(view(t, s, 0, f32, 4)))
+	_, st = Left(s)
+	is(t, st, ErrArgument, 0) // it is open
+	ok(t, Close(s, nil))
+	left(t, s, 2)
 	Memory(i.Address, 4096)[4095] = 1 // still there
-	if left, st = Retire(s); st.Code != OK || left != 1 {
-		t.Error(left, st)
-	}
 	is(t, Close(s, nil), ErrClosed, i.ID)
-	ok(t, Unpin(pin))
-	_, st = Retire(s)
+	_, st = Pin(s)
 	is(t, st, ErrClosed, i.ID)
-	is(t, Unpin(pin), ErrClosed, i.ID)
-	if after := ReadCounters(); after.Storages != before.Storages || after.OffHeapBytes != before.OffHeapBytes {
+	is(t, Unpin(s), ErrArgument, 0) // a storage is no pin
+	left(t, s, 2)
+	ok(t, Unpin(pin))
+	is(t, Unpin(pin), ErrClosed, i.ID) // and takes no other
+	left(t, s, 1)
+	ok(t, Unpin(second))
+	_, st = Left(s)
+	is(t, st, ErrClosed, i.ID)
+	is(t, Unpin(Storage{}), ErrArgument, 0)
+	is(t, Unpin(allocate(t, 64)), ErrArgument, 0)
+	ok(t, TryClose(allocate(t, 64)))
+	if after := ReadCounters(); after.OffHeapBytes != before.OffHeapBytes+64 {
 		t.Errorf("%+v, then %+v", before, after)
 	}
-	s, _ = Allocate(64, 0)
-	if left, st := Retire(s); st.Code != OK || left != 0 {
-		t.Error(left, st)
+}
+
+// Within a step nothing has to wait for the step itself: its end frees, or the close when the step is handed in.
+func TestCloseWithinAStep(t *testing.T) {
+	pool, step := newPool(t, 1), newStep(t, 0)
+	y := view(t, allocate(t, 64), 0, f32, 4)
+	for _, handed := range []*Step{nil, step} {
+		s := allocate(t, 64)
+		x := view(t, s, 0, f32, 4)
+		ok(t, step.Begin())
+		ok(t, Convert(pool, step, x, y))
+		ok(t, Close(s, handed))
+		if handed == nil {
+			left(t, s, 1)
+		}
+		is(t, Convert(pool, step, x, y), ErrClosed, x.Storage)
+		is(t, step.End(), ErrClosed, x.Storage)
+		_, st := Left(s)
+		is(t, st, ErrClosed, x.Storage)
 	}
 }
 
@@ -380,7 +383,7 @@ func TestStepRefusesMoreRootsThanItWasMadeFor(t *testing.T) {
 	}
 }
 
-// Many goroutines use, close, retire and make storages in the same few slots. What they read must be their
+// Many goroutines use, close and make storages in the same few slots. What they read must be their
 // own storage's bytes or a clean error.
 func TestConcurrentCloseAgainstPins(t *testing.T) {
 	pool := newPool(t, 2)
@@ -458,11 +461,9 @@ func TestConcurrentCloseAgainstPins(t *testing.T) {
 				old := current[i].Load()
 				fresh := make1(i)
 				var st Status
-				switch n % 3 {
+				switch n % 2 {
 				case 0:
 					st = Close(old.storage, nil)
-				case 1:
-					_, st = Retire(old.storage)
 				default:
 					for st = TryClose(old.storage); st.Code == ErrBusy; st = TryClose(old.storage) {
 					}
@@ -544,23 +545,22 @@ func TestReleaseRunsOnceAtTheLastPin(t *testing.T) {
 	for n, end := range []func(s Storage){
 		func(s Storage) { ok(t, Close(s, nil)) },
 		func(s Storage) { ok(t, TryClose(s)) },
-		func(s Storage) { Retire(s) },
 		func(s Storage) {
 			pin, st := Pin(s)
 			ok(t, st)
-			Retire(s)
-			if released() != 3 {
+			ok(t, Close(s, nil))
+			if released() != 2 {
 				t.Error("released under a pin")
 			}
 			ok(t, Unpin(pin))
 		},
-		func(s Storage) { // retired inside of a step that uses it
+		func(s Storage) { // closed inside of a step that uses it
 			ok(t, step.Begin())
 			x := view(t, s, 0, f32, 4)
 			ok(t, Convert(pool, step, x, y))
-			Retire(s)
+			ok(t, Close(s, nil))
 			is(t, Convert(pool, step, x, y), ErrClosed, x.Storage)
-			if released() != 4 {
+			if released() != 3 {
 				t.Error("released inside of the step")
 			}
 			step.End()
@@ -596,7 +596,7 @@ func mapped(t testing.TB, head, n int) (*os.File, Storage) {
 	ok(t, FaultGuardInstall())
 	s, st := Map(int(f.Fd()), uint64(head), uint64(4*n))
 	ok(t, st)
-	t.Cleanup(func() { TryClose(s) })
+	t.Cleanup(func() { Close(s, nil) })
 	return f, s
 }
 
