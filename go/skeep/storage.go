@@ -146,7 +146,7 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 	switch spec.Domain {
 	case tensor.Heap:
 		if limit, held := o.heapRoom(); bytes > limit-held || bytes > math.MaxInt-spec.Alignment {
-			return fail(ErrMemory, fmt.Sprintf("%d bytes of the Go heap wanted, of %d storages hold %d", bytes, limit, held))
+			return fail(ErrMemory, fmt.Sprintf("%d bytes wanted, storages hold %d of the %d that they may take of the Go heap", bytes, held, limit))
 		}
 		room := make([]byte, bytes+spec.Alignment-1)
 		skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) & uintptr(spec.Alignment-1)
