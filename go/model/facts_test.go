@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/sample"
 )
 
 var allFamilies = []string{"llama", "qwen2", "qwen3", "gemma3"}
@@ -231,4 +236,70 @@ func TestK03_everyTensorBesideTheModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// asked is the embedded model with other metadata.
+func asked(t *testing.T, kv map[string]any) *Model {
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	require.NoError(t, err)
+	h := gguf.HeaderOf(in)
+	for key, value := range kv {
+		h.Set(key, valueOf(value))
+	}
+	var out bytes.Buffer
+	w, err := gguf.NewWriter(&out, h)
+	require.NoError(t, err)
+	require.NoError(t, w.CopyFrom(context.Background(), in))
+	require.NoError(t, w.Close())
+	m, err := OpenBytes(context.Background(), "asked", out.Bytes(), Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+func generated(t *testing.T, m *Model, o GenerateOptions) (text string, ids []int32, stop Stop) {
+	for token, err := range m.Generate(context.Background(), "12+30=", o) {
+		require.NoError(t, err)
+		text, ids, stop = text+token.Text, append(ids, token.ID), token.Stop
+	}
+	return text, ids, stop
+}
+
+// TestK01_noEOSBehindAPrompt: what is to be continued ends where it ends, whatever the file asks for.
+func TestK01_noEOSBehindAPrompt(t *testing.T) {
+	m := asked(t, map[string]any{"tokenizer.ggml.add_eos_token": true})
+	text, _, stop := generated(t, m, GenerateOptions{MaxTokens: 8})
+	require.Equal(t, "42", text)
+	require.Equal(t, StopEOS, stop)
+	require.Len(t, m.Notes(), 1)
+	require.Contains(t, m.Notes()[0], "add_eos_token")
+}
+
+// TestK04_generationStopsAtEachEnd: at any token that the file lists, and a suppressed token is never said.
+func TestK04_generationStopsAtEachEnd(t *testing.T) {
+	_, usual, _ := generated(t, asked(t, nil), GenerateOptions{MaxTokens: 8})
+	require.Len(t, usual, 3) // "4", "2", EOS
+	for key, value := range map[string]any{"eos_token_ids": []int32{2, usual[1]}, "eot_token_id": uint32(usual[1]), "eom_token_id": uint32(usual[1]), "fim_sep_token_id": uint32(usual[1])} {
+		text, ids, stop := generated(t, asked(t, map[string]any{"tokenizer.ggml." + key: value}), GenerateOptions{MaxTokens: 8})
+		require.Equal(t, "4", text, key)
+		require.Equal(t, usual[:2], ids, key)
+		require.Equal(t, StopEOS, stop, key)
+	}
+	for _, temperature := range []float64{0, 5} {
+		m := asked(t, map[string]any{"tokenizer.ggml.suppress_tokens": usual})
+		_, ids, _ := generated(t, m, GenerateOptions{MaxTokens: 40, Sample: sample.Params{Temperature: temperature}})
+		for _, id := range usual {
+			require.NotContains(t, ids, id)
+		}
+	}
+}
+
+func TestUnknownKeysAreNoted(t *testing.T) {
+	m := asked(t, map[string]any{"llama.foo": uint32(1), "qwen2.foo": uint32(1), "general.foo": uint32(1), "tokenizer.ggml.foo": "x"})
+	require.Len(t, m.Notes(), 2)
+	require.Contains(t, m.Notes()[0], "llama.foo:")
+	require.Contains(t, m.Notes()[1], "tokenizer.ggml.foo:")
+	text, _, _ := generated(t, m, GenerateOptions{})
+	require.Equal(t, "42", text)
+	require.Empty(t, asked(t, nil).Notes())
 }

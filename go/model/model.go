@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +133,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 			m = nil
 		}
 	}()
+	m.notes = MetadataNotes(s.File, tok)
 	if m.family == nil {
 		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, not run", ErrUnsupported, d.arch.Arch)
 	}
@@ -150,6 +152,18 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}
 	m.loadTime = time.Since(start)
 	return m, nil
+}
+
+// MetadataNotes are remarks for people on a file's metadata: keys of its architecture or tokenizer that nobody here
+// knows, and what it asks for that is not done. t is its tokenizer, or nil.
+func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
+	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
+		notes = append(notes, key+": not known here, so it changes nothing; if it should, results are wrong")
+	}
+	if t != nil && t.AddEOS() {
+		notes = append(notes, "tokenizer.ggml.add_eos_token: the file asks for EOS behind a text; one that is continued or predicted goes without")
+	}
+	return notes
 }
 
 // mapped is what a load mode does with each mapping.
@@ -298,7 +312,7 @@ func (m *Model) Example() string { return m.example }
 // LoadTime is how long Open took.
 func (m *Model) LoadTime() time.Duration { return m.loadTime }
 
-// Notes are remarks of the load for people, such as a load mode that fell back to another.
+// Notes are remarks for people: a load mode that fell back to another, metadata that nobody here knows.
 func (m *Model) Notes() []string { return m.notes }
 
 // Weight is a loaded tensor by its name.

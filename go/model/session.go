@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/skeep-project/skeep/go/exec"
 	"github.com/skeep-project/skeep/go/sample"
@@ -269,12 +270,16 @@ func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) 
 			return
 		}
 		text := s.m.tokenizer.NewDecoder(tokenizer.DecodeOptions{Continue: true})
+		suppressed := s.m.tokenizer.Suppressed()
 		var buffer []byte
 		for n := 1; ; n++ {
 			logits, err := s.Append(ctx, ids...)
 			if err != nil {
 				yield(Token{}, err)
 				return
+			}
+			for _, id := range suppressed {
+				logits[id] = float32(math.Inf(-1))
 			}
 			id, err := sampler.Next(logits[:s.m.tokenizer.Len()])
 			if err != nil {

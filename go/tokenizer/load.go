@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,7 +21,12 @@ const (
 	keyEOS      = "tokenizer.ggml.eos_token_id"
 	keyEOT      = "tokenizer.ggml.eot_token_id"
 	keyEOM      = "tokenizer.ggml.eom_token_id"
+	keyEOSs     = "tokenizer.ggml.eos_token_ids"
+	keyPadFIM   = "tokenizer.ggml.fim_pad_token_id"
+	keyRepFIM   = "tokenizer.ggml.fim_rep_token_id"
+	keySepFIM   = "tokenizer.ggml.fim_sep_token_id"
 	keyUnk      = "tokenizer.ggml.unknown_token_id"
+	keySuppress = "tokenizer.ggml.suppress_tokens"
 	keyAddBOS   = "tokenizer.ggml.add_bos_token"
 	keyAddEOS   = "tokenizer.ggml.add_eos_token"
 	keyAddSpace = "tokenizer.ggml.add_space_prefix"
@@ -54,7 +60,7 @@ func New(h arch.Header, opts ...Option) (*Tokenizer, error) {
 	}
 	l := &loader{h: h, t: &Tokenizer{}}
 	for _, step := range []func(){
-		func() { l.model(o.pre) }, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,
+		func() { l.model(o.pre) }, l.refuse, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,
 	} {
 		if step(); l.err != nil {
 			return nil, l.err
@@ -80,7 +86,7 @@ func (l *loader) fail(kind error, key string, index int, format string, args ...
 
 // text is the value of a string, "" when absent.
 func (l *loader) text(key string) string {
-	v, ok := l.h.Value(key)
+	v, ok := l.value(key)
 	if !ok {
 		return ""
 	}
@@ -93,7 +99,7 @@ func (l *loader) text(key string) string {
 
 // flag is the value of a boolean, or what it is when absent.
 func (l *loader) flag(key string, absent bool) bool {
-	v, ok := l.h.Value(key)
+	v, ok := l.value(key)
 	if !ok {
 		return absent
 	}
@@ -106,7 +112,7 @@ func (l *loader) flag(key string, absent bool) bool {
 
 // id is the value of a special token's id, or None; given is false when the key is absent.
 func (l *loader) id(key string) (id int32, given bool) {
-	v, ok := l.h.Value(key)
+	v, ok := l.value(key)
 	if !ok {
 		return None, false
 	}
@@ -125,7 +131,7 @@ func (l *loader) id(key string) (id int32, given bool) {
 // values is an array with elements of one of the kinds, nil when it is absent or wrong. Its length is
 // that of the tokens, unless any is right.
 func (l *loader) values(key string, any bool, kinds ...arch.Kind) arch.Values {
-	v, ok := l.h.Value(key)
+	v, ok := l.value(key)
 	if !ok {
 		return nil
 	}
@@ -141,6 +147,25 @@ func (l *loader) values(key string, any bool, kinds ...arch.Kind) arch.Values {
 		return a
 	}
 	return nil
+}
+
+// idList is the value of an array of ids, those that stand for none left out.
+func (l *loader) idList(key string) (ids []int32) {
+	list := l.values(key, true, arch.Int32, arch.Uint32, arch.Int64, arch.Uint64, arch.Int16, arch.Uint16)
+	if list == nil {
+		return nil
+	}
+	for i := range list.Len() {
+		switch id, ok := list.At(i).Int(); {
+		case ok && (id == noID || id == -1):
+		case !ok || id < 0 || id >= int64(l.array.Len()):
+			l.fail(ErrInvalid, key, i, "id %d is out of range, the vocabulary has %d tokens", id, l.array.Len())
+			return nil
+		default:
+			ids = append(ids, int32(id))
+		}
+	}
+	return ids
 }
 
 // model reads which kind of vocabulary it is, and finds the pre-tokenizer.
@@ -370,32 +395,53 @@ func (l *loader) bytes() {
 	}
 }
 
-// Tokens that end a turn, and others that end generation, by the names that models give them.
+// Tokens that end a turn, and others that end generation, by the texts that models give them.
 var (
-	turnEnds = []string{"<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]"}
-	ends     = []string{"<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<|return|>", "<|call|>", "[EOS]"}
+	turnEnds  = []string{"<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<turn|>", "<|end|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]"}
+	otherEnds = []string{"<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>",
+		"<|tool_response>", "[e~[", "<eos>", "[EOS]", "</s>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"}
 )
+
+// End is a token that ends generation.
+type End struct {
+	ID  int32
+	Why string // the metadata key that names it, or "text" if it is known by its text
+}
 
 // ends finds the tokens that end generation.
 func (l *loader) ends() {
 	t := l.t
-	eom, _ := l.id(keyEOM)
-	t.eog = []int32{t.eos, t.eot, eom}
-	for i, name := range slices.Concat(turnEnds, ends) {
-		id := t.find(name)
-		if id == None || t.plain[id] || name == "<|end|>" && t.find("<|return|>") != None {
-			continue // text that happens to be spelled so, or a token that ends a part of a turn
+	add := func(id int32, why string) {
+		if id != None && !slices.ContainsFunc(t.ends, func(e End) bool { return e.ID == id }) {
+			t.ends = append(t.ends, End{id, why})
 		}
-		t.eog = append(t.eog, id)
+	}
+	add(t.eos, keyEOS)
+	add(t.eot, keyEOT)
+	for _, key := range []string{keyEOM, keyPadFIM, keyRepFIM, keySepFIM} {
+		id, _ := l.id(key)
+		add(id, key)
+	}
+	for _, id := range l.idList(keyEOSs) {
+		add(id, keyEOSs)
+	}
+	for i, name := range slices.Concat(turnEnds, otherEnds) {
+		id := t.find(name)
+		switch {
+		case id == None || t.plain[id]: // text that happens to be spelled so
+			continue
+		case name == "<|end|>" && (t.find("<|return|>") != None || t.find("<|flush|>") != None): // ends a part of a turn
+			continue
+		case name == "</s>" && (t.types[id] != Control || t.eos == None): // a mark of hypertext, or a file that has no EOS
+			continue
+		}
+		add(id, "text")
 		if i < len(turnEnds) && t.eot == None {
 			t.eot = id
 		}
 	}
-	slices.Sort(t.eog)
-	t.eog = slices.Compact(t.eog)
-	if t.eog[0] == None {
-		t.eog = t.eog[1:]
-	}
+	slices.SortFunc(t.ends, func(a, b End) int { return cmp.Compare(a.ID, b.ID) })
+	t.suppressed = l.idList(keySuppress)
 }
 
 // flags reads what is added to a text.

@@ -11,6 +11,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -21,9 +22,12 @@ const None int32 = -1
 // Options says how to encode. The zero Options encodes plain text: no token is added at the ends, and
 // text that happens to spell a control token is text.
 type Options struct {
-	// BOS begins with the BOS token and ends with the EOS token, each if the vocabulary asks for it
-	// (see [Tokenizer.AddBOS], [Tokenizer.AddEOS]) and the text, by Special, does not spell it there.
+	// BOS begins with the BOS token, if the vocabulary asks for it (see [Tokenizer.AddBOS]) and the text, by Special,
+	// does not spell it there.
 	BOS bool
+	// EOS ends with the EOS token, likewise (see [Tokenizer.AddEOS]): right for a whole text, such as one of a
+	// training, and wrong for one that is to be continued or predicted.
+	EOS bool
 	// Special recognises control tokens and the unknown token where the text spells them. Leave it
 	// off for text that users wrote. User-defined tokens are always recognised.
 	Special bool
@@ -47,8 +51,9 @@ type Tokenizer struct {
 	scratches   sync.Pool  // of *scratch
 
 	bos, eos, eot, unk       int32
-	eog                      []int32 // ascending
-	complete                 bool    // every byte has a token
+	ends                     []End // ascending
+	suppressed               []int32
+	complete                 bool // every byte has a token
 	addBOS, addEOS, addSpace bool
 }
 
@@ -83,7 +88,7 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, o Options) []int32 {
 	if o.BOS && t.addBOS && len(dst)-start >= 2 && dst[start+1] == t.bos {
 		dst = slices.Delete(dst, start, start+1) // the text has its own
 	}
-	if o.BOS && t.addEOS && (len(dst) == start || dst[len(dst)-1] != t.eos) {
+	if o.EOS && t.addEOS && (len(dst) == start || dst[len(dst)-1] != t.eos) {
 		dst = append(dst, t.eos)
 	}
 	if sc.worthKeeping() {
@@ -135,7 +140,7 @@ func (t *Tokenizer) Unk() int32 { return t.unk }
 // AddBOS reports whether texts of this vocabulary begin with BOS.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
-// AddEOS reports whether texts of this vocabulary end with EOS.
+// AddEOS reports whether the file asks for EOS behind a whole text: see [Options].
 func (t *Tokenizer) AddEOS() bool { return t.addEOS }
 
 // AddSpacePrefix reports whether encoding puts a space in front of a text, and in front of the text
@@ -144,12 +149,24 @@ func (t *Tokenizer) AddSpacePrefix() bool { return t.addSpace }
 
 // IsEOG reports whether generation ends with this token: EOS, EOT and their like.
 func (t *Tokenizer) IsEOG(id int32) bool {
-	_, found := slices.BinarySearch(t.eog, id)
+	_, found := slices.BinarySearchFunc(t.ends, id, func(e End, id int32) int { return cmp.Compare(e.ID, id) })
 	return found
 }
 
 // EOG returns the tokens that end generation, ascending.
-func (t *Tokenizer) EOG() []int32 { return slices.Clone(t.eog) }
+func (t *Tokenizer) EOG() []int32 {
+	ids := make([]int32, len(t.ends))
+	for i, e := range t.ends {
+		ids[i] = e.ID
+	}
+	return ids
+}
+
+// Ends returns the tokens that end generation, ascending, each with what says so.
+func (t *Tokenizer) Ends() []End { return slices.Clone(t.ends) }
+
+// Suppressed returns the tokens that are never to be generated.
+func (t *Tokenizer) Suppressed() []int32 { return slices.Clone(t.suppressed) }
 
 // ByteComplete reports whether every byte has a token, so that every byte string is encoded exactly.
 // Elsewhere a byte without a token becomes U+FFFD (byte-level BPE) or the unknown token.

@@ -122,9 +122,11 @@ func TestEnds(t *testing.T) {
 		{smallSPM, tokenizer.Options{}, "", nil},
 		{smallSPM, tokenizer.Options{BOS: true}, "", []int32{bos}}, // add_bos_token is absent: SentencePiece adds it
 		{smallSPM.with("add_bos_token", false), tokenizer.Options{BOS: true}, "", nil},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true}, "", []int32{bos, eos}},
+		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true, EOS: true}, "", []int32{bos, eos}},
+		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true}, "", []int32{bos}}, // a text that is to be continued
+		{smallSPM, tokenizer.Options{EOS: true}, "", nil},
 		{smallSPM.with("add_eos_token", true), tokenizer.Options{}, "", nil},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true, Special: true}, "<s></s>", []int32{bos, eos}},
+		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true, EOS: true, Special: true}, "<s></s>", []int32{bos, eos}},
 		{smallSPM, tokenizer.Options{BOS: true, Special: true}, "<s><s>", []int32{bos, bos}},
 		{smallSPM.with("bos_token_id", nil, "eos_token_id", nil), tokenizer.Options{BOS: true}, "", []int32{bos}},
 		{smallSPM.with("bos_token_id", uint32(1<<32-1)), tokenizer.Options{BOS: true}, "", nil},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/spf13/cobra"
@@ -44,6 +45,13 @@ type findingRow struct {
 	Count  int64  `json:"count,omitempty"`
 }
 
+// endRow is a token that ends generation, and the metadata key that says so, or "text".
+type endRow struct {
+	ID   int32  `json:"id"`
+	Text string `json:"text"`
+	Why  string `json:"why"`
+}
+
 type inspection struct {
 	Version   int                  `json:"version"`
 	ByteOrder string               `json:"byte_order"`
@@ -52,7 +60,9 @@ type inspection struct {
 	Metadata  map[string]metadatum `json:"metadata"`
 	Tensors   []tensorRow          `json:"tensors"`
 	Tokenizer string               `json:"tokenizer,omitempty"` // the effective one, or why there is none
-	Findings  *[]findingRow        `json:"findings,omitempty"`  // with --check
+	Ends      []endRow             `json:"end_tokens,omitempty"`
+	Notes     []string             `json:"notes,omitempty"`
+	Findings  *[]findingRow        `json:"findings,omitempty"` // with --check
 }
 
 func inspectCommand() *cobra.Command {
@@ -89,7 +99,7 @@ scales and elements that are NaN or infinite, blocks of zero bytes, missing data
 				return err
 			}
 		}
-		if err := writeInspection(c.OutOrStdout(), *format, f, glob, metadataOnly, findings); err != nil || !check || len(*findings) == 0 {
+		if err := writeInspection(c.OutOrStdout(), c.ErrOrStderr(), *format, f, glob, metadataOnly, findings); err != nil || !check || len(*findings) == 0 {
 			return err
 		}
 		return verdict{fmt.Errorf("inspect: %d finding(s) in the payload, the first: tensor %q: %s", len(*findings), (*findings)[0].Tensor, (*findings)[0].What)}
@@ -118,26 +128,36 @@ func payloadFindings(ctx context.Context, f *gguf.File, glob string) (*[]finding
 	return &rows, nil
 }
 
-// effectiveTokenizer says how text would be split, or why it cannot be; "" without a vocabulary.
-func effectiveTokenizer(f *gguf.File) string {
-	if _, ok := f.Value("tokenizer.ggml.model"); !ok {
-		return ""
+// tokenizer says how text would be split, or why it cannot be, what ends generation, and what is to be remarked.
+func (r *inspection) tokenizer(f *gguf.File) {
+	var t *tokenizer.Tokenizer
+	if _, ok := f.Value("tokenizer.ggml.model"); ok {
+		var err error
+		if t, err = tokenizer.New(f); err != nil {
+			r.Tokenizer = strings.TrimPrefix(err.Error(), "tokenizer: ")
+		}
 	}
-	t, err := tokenizer.New(f)
-	switch {
-	case err != nil:
-		return strings.TrimPrefix(err.Error(), "tokenizer: ")
-	case t.Pre() != "":
-		return t.Model() + ", pre " + t.Pre()
+	r.Notes = model.MetadataNotes(f, t)
+	if t == nil {
+		return
 	}
-	return t.Model()
+	if r.Tokenizer = t.Model(); t.Pre() != "" {
+		r.Tokenizer += ", pre " + t.Pre()
+	}
+	for _, e := range t.Ends() {
+		r.Ends = append(r.Ends, endRow{e.ID, strings.ToValidUTF8(t.Text(e.ID), "\uFFFD"), e.Why})
+	}
 }
 
-func writeInspection(w io.Writer, format string, f *gguf.File, glob string, metadataOnly bool, findings *[]findingRow) error {
+func writeInspection(w, notes io.Writer, format string, f *gguf.File, glob string, metadataOnly bool, findings *[]findingRow) error {
 	parts := f.Parts()
 	r := inspection{Version: f.Version(), ByteOrder: "little", Alignment: parts[0].Alignment, Parts: len(parts),
 		Metadata: map[string]metadatum{}, Tensors: []tensorRow{},
-		Tokenizer: effectiveTokenizer(f), Findings: findings}
+		Findings: findings}
+	r.tokenizer(f)
+	for _, note := range r.Notes {
+		fmt.Fprintln(notes, "note:", note)
+	}
 	if f.ByteOrder().String() == "BigEndian" {
 		r.ByteOrder = "big"
 	}
@@ -175,6 +195,12 @@ func writeInspection(w io.Writer, format string, f *gguf.File, glob string, meta
 		fmt.Fprintf(w, "GGUF version %d, %s-endian, alignment %d, %d file(s), %d tensors\n", r.Version, r.ByteOrder, r.Alignment, r.Parts, len(f.Tensors()))
 		if r.Tokenizer != "" {
 			fmt.Fprintln(w, "tokenizer:", r.Tokenizer)
+		}
+		for i, e := range r.Ends {
+			fmt.Fprintf(w, "%s%d %q, by %s", map[bool]string{true: "ends generation: ", false: "; "}[i == 0], e.ID, e.Text, e.Why)
+		}
+		if len(r.Ends) > 0 {
+			fmt.Fprintln(w)
 		}
 		if findings != nil {
 			fmt.Fprintf(w, "payload: %d finding(s)\n", len(*findings))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -24,7 +25,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar: what people type, what they get. tiny.gguf is the embedded
-// model as a file; cut.gguf lacks its last byte, nan.gguf has a NaN among the weights of its last norm.
+// model as a file; cut.gguf lacks its last byte, nan.gguf has a NaN among the weights of its last norm, asks.gguf
+// asks for EOS behind a text, has "1" for a further end token and a key that nobody knows.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,6 +42,13 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			copy(spoilt[at.Offset+8:], []byte{0xff, 0xff, 0xff, 0xff}) // NaN in every dense type
+			h := gguf.HeaderOf(f)
+			h.Set("llama.foo", gguf.NumberOf(uint32(1)))
+			h.Set("tokenizer.ggml.add_eos_token", gguf.NumberOf(true))
+			h.Set("tokenizer.ggml.eos_token_ids", gguf.NumbersOf([]int32{2, 52}))
+			if err := gguf.WriteFile(filepath.Join(e.WorkDir, "asks.gguf"), h, func(w *gguf.Writer) error { return w.CopyFrom(context.Background(), f) }); err != nil {
+				return err
+			}
 			for name, b := range map[string][]byte{"tiny.gguf": model, "cut.gguf": model[:len(model)-1], "nan.gguf": spoilt} {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), b, 0o644); err != nil {
 					return err

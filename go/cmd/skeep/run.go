@@ -28,6 +28,7 @@ type runResult struct {
 	Times     runTimes     `json:"times"`
 	Memory    model.Memory `json:"memory"`
 	Copies    int64        `json:"copies"` // operands that had to be decoded before a kernel could read them
+	Notes     []string     `json:"notes,omitempty"`
 }
 
 type runTimes struct {
@@ -196,7 +197,7 @@ func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.Generate
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	r = runResult{PromptIDs: prompt, IDs: []int32{}, Times: runTimes{Load: m.LoadTime().Seconds()}}
+	r = runResult{PromptIDs: prompt, IDs: []int32{}, Notes: m.Notes(), Times: runTimes{Load: m.LoadTime().Seconds()}}
 	var text strings.Builder
 	start := time.Now()
 	var first, last time.Time

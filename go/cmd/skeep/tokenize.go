@@ -27,7 +27,7 @@ a line each. --decode reads ids instead, a text for each line.`,
 	}
 	f := c.Flags()
 	f.StringVar(&split, "split", "", "separator between texts")
-	f.BoolVar(&o.BOS, "bos", false, "add what the vocabulary adds at the ends of a text")
+	f.BoolVar(&o.BOS, "bos", false, "add what the file asks for at the ends of a text")
 	f.BoolVar(&o.Special, "special", false, "recognise special tokens in the text; with --decode, show them")
 	f.BoolVar(&decode, "decode", false, "ids to text")
 	f.StringVar(&pre, "pre", "", "pre-tokenizer, when the file's is absent or unknown")
@@ -58,6 +58,9 @@ a line each. --decode reads ids instead, a text for each line.`,
 				fmt.Fprintln(out, t.Decode(ids, tokenizer.DecodeOptions{Special: o.Special}))
 			}
 			return out.Flush()
+		}
+		if o.EOS = o.BOS; t.AddEOS() {
+			fmt.Fprintf(c.ErrOrStderr(), "note: the file asks for EOS, id %d, behind a text: --bos shows it; a text that is continued or predicted goes without\n", t.EOS())
 		}
 		texts := []string{string(in)}
 		if split != "" {
