@@ -40,8 +40,60 @@ type Options struct {
 	Pre       string              // pre-tokenizer, when the file's is absent or wrong
 	Load      LoadMode
 	Trace     *trace.Recorder
+	// Prepare is called when the header has been read, before Explain: what needs the vocabulary or the context can
+	// be checked while nothing is loaded. Of the model, Arch, Tokenizer, Resolution, Context and Example are there;
+	// it is not to be closed. An error ends the open.
+	Prepare func(*Model) error
 	// Explain is called with the resolution before a byte of payload is read; an error ends the open.
 	Explain func(*resolver.Resolution) error
+}
+
+// Check says what is wrong with the options whatever the model: ErrOption, ErrUnsupported, resolver.ErrOverride, or
+// *tokenizer.PreError.
+func (o Options) Check() error {
+	if o.Load != "" && !slices.Contains(LoadModes, o.Load) {
+		return fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
+	}
+	for _, c := range []struct {
+		name       string
+		value, max int
+	}{{"threads", o.Threads, maxThreads}, {"context", o.Context, maxContext}, {"chunk", o.Chunk, maxChunk}} {
+		if c.value < 0 || c.value > c.max {
+			return fmt.Errorf("%w: %s %d, want 1 to %d", ErrOption, c.name, c.value, c.max)
+		}
+	}
+	switch e := o.cache(); e {
+	case tensor.EncF32, tensor.EncF16, tensor.EncBF16:
+	default:
+		return fmt.Errorf("%w: KV cache in %s: no kernel stores or reads it, there are F32, F16 and BF16", ErrUnsupported, e)
+	}
+	for _, override := range o.Overrides {
+		if err := override.Check(); err != nil {
+			return err
+		}
+	}
+	if known := tokenizer.Pretokenizers(); o.Pre != "" && !slices.Contains(known, o.Pre) {
+		return &tokenizer.PreError{Name: o.Pre, Known: known}
+	}
+	return nil
+}
+
+// What a machine could ever want, and no arithmetic overflows at.
+const (
+	maxThreads = 1024
+	maxContext = 1 << 30
+	maxChunk   = 1 << 20
+)
+
+// cache is the encoding of the caches; F32 as long as it is left to a profile that is not chosen yet.
+func (o Options) cache() tensor.Encoding {
+	switch {
+	case o.KV != nil:
+		return *o.KV
+	case o.Exact || o.Profile == nil:
+		return tensor.EncF32
+	}
+	return o.Profile.KV
 }
 
 // LoadMode is how the bytes of weights that stay as stored come into memory.
@@ -119,14 +171,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if tok.Len() > d.arch.Vocab {
 		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens and the embedding table %d rows", ErrUnsupported, s.File.Name(), tok.Len(), d.arch.Vocab)
 	}
-	if o.Explain != nil {
-		if err := o.Explain(d.resolution); err != nil {
-			return nil, err
-		}
-	}
 	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, memory: d.memory,
 		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(d.memory)),
-		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch]}
+		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch], weights: &load.Weights{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close())
@@ -139,6 +186,16 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}
 	if v, ok := s.File.Value("skeep.example"); ok {
 		m.example, _ = v.Text()
+	}
+	if o.Prepare != nil {
+		if err = o.Prepare(m); err != nil {
+			return m, err
+		}
+	}
+	if o.Explain != nil {
+		if err = o.Explain(d.resolution); err != nil {
+			return m, err
+		}
 	}
 	if m.pool, err = skeep.NewPool(d.threads); err != nil {
 		return m, err
@@ -217,6 +274,9 @@ func ResolveBytes(name string, b []byte, o Options) (*resolver.Resolution, error
 }
 
 func decide(s load.Source, o Options) (d decision, err error) {
+	if err := o.Check(); err != nil {
+		return d, err
+	}
 	if d.arch, err = arch.Describe(s.File); err != nil {
 		return d, err
 	}
@@ -224,21 +284,15 @@ func decide(s load.Source, o Options) (d decision, err error) {
 	d.memory = here.Memory
 	d.threads = o.Threads
 	if d.threads == 0 {
-		d.threads = here.Threads
+		d.threads = min(here.Threads, maxThreads)
 	}
 	profile, _ := resolver.Default(here.Memory)
 	if o.Profile != nil {
 		profile = *o.Profile
 	}
-	if o.Load == "" {
-		o.Load = LoadMap
-	}
-	switch o.Load {
-	case LoadMap, LoadPrewarm, LoadLocked:
-	case LoadRead, LoadDirect:
+	o.Profile = &profile
+	if o.Load == LoadRead || o.Load == LoadDirect {
 		profile.Map = false
-	default:
-		return d, fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
 	}
 	context := o.Context
 	if context == 0 {
@@ -248,29 +302,11 @@ func decide(s load.Source, o Options) (d decision, err error) {
 	if chunk == 0 {
 		chunk = 512
 	}
-	for _, c := range []struct {
-		name  string
-		value int
-		max   int
-	}{{"threads", d.threads, 1024}, {"context", context, 1 << 30}, {"chunk", chunk, 1 << 20}} {
-		if c.value < 1 || c.value > c.max {
-			return d, fmt.Errorf("%w: %s %d, want 1 to %d", ErrOption, c.name, c.value, c.max)
-		}
+	if context < 1 || context > maxContext {
+		return d, fmt.Errorf("%w: context %d, want 1 to %d", ErrOption, context, maxContext)
 	}
 	d.kv = arch.KV{Context: context, Chunk: min(chunk, context), Sequences: 1}
-	encoding := profile.KV
-	if o.Exact {
-		encoding = tensor.EncF32
-	}
-	if o.KV != nil {
-		encoding = *o.KV
-	}
-	switch encoding {
-	case tensor.EncF32, tensor.EncF16, tensor.EncBF16:
-	default:
-		return d, fmt.Errorf("%w: KV cache in %s: no kernel stores or reads it, there are F32, F16 and BF16", ErrUnsupported, encoding)
-	}
-	d.kvFormat = tensor.FormatOf(encoding)
+	d.kvFormat = tensor.FormatOf(o.cache())
 	kvBytes, err := d.arch.KVBytes(d.kv, d.kvFormat)
 	if err != nil {
 		return d, err

@@ -310,6 +310,36 @@ func TestExplainComesBeforePayload(t *testing.T) {
 	require.True(t, called)
 }
 
+// What is wrong with options is found without a model; what needs the vocabulary, before Explain and any weight.
+func TestChecksComeFirst(t *testing.T) {
+	q8, f32 := tensor.Q8_0, tensor.EncF32
+	for want, o := range map[string]Options{
+		"threads -1": {Threads: -1}, "context -1": {Context: -1}, "chunk 1048577": {Chunk: 1<<20 + 1}, `"sideways"`: {Load: "sideways"},
+		"cache in Q8_0": {KV: &q8}, "Q8_0": {Profile: &resolver.Profile{KV: q8}}, `"f33"`: {Overrides: []resolver.Override{{Pattern: "*", Form: "f33"}}},
+		`"none"`: {Pre: "none"},
+	} {
+		require.ErrorContains(t, o.Check(), want)
+		_, err := OpenBytes(context.Background(), "embedded", embedded.Model(), o)
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, Options{Profile: &resolver.Profile{KV: q8}, KV: &f32}.Check())
+
+	stop := errors.New("enough")
+	_, err := OpenBytes(context.Background(), "embedded", embedded.Model(), Options{
+		Prepare: func(m *Model) error {
+			require.NotEmpty(t, m.Example())
+			require.Positive(t, m.Context())
+			require.NotEmpty(t, m.Tokenizer().Encode("1+1=", tokenizer.Options{}))
+			require.NotEmpty(t, m.Resolution().Decisions)
+			_, loaded := m.Weight("output_norm.weight")
+			require.False(t, loaded)
+			return stop
+		},
+		Explain: func(*resolver.Resolution) error { t.Error("explained"); return nil },
+	})
+	require.ErrorIs(t, err, stop)
+}
+
 func Example() {
 	m, err := OpenBytes(context.Background(), "embedded", embedded.Model(), Options{})
 	if err != nil {

@@ -53,6 +53,17 @@ type Options struct {
 	Progress func(Progress)  // called from one goroutine, before each piece and at the end; may be nil
 }
 
+// Check says what is wrong with the options whatever the file: *TypeError, *Error.
+func (o Options) Check() error {
+	if _, err := encodableType(o.Type); err != nil {
+		return err
+	}
+	if o.Pool == nil && (o.Threads < 0 || o.Threads > maxThreads) {
+		return &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%d threads, want 0 to %d", o.Threads, maxThreads), Err: ErrArgument}
+	}
+	return nil
+}
+
 // Progress is how far a file is.
 type Progress struct {
 	Tensor      string // that is being written, or ""
@@ -72,6 +83,9 @@ type Report struct {
 // leaves nothing behind when it fails. Errors: *TypeError; *Error, which names tensor, row and column of an element
 // that its format cannot hold; those of package gguf.
 func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	m, err := encodableType(o.Type)
 	if err != nil {
 		return nil, err
@@ -93,9 +107,6 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 	}
 	pool := o.Pool
 	if pool == nil {
-		if o.Threads < 0 || o.Threads > maxThreads {
-			return nil, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%d threads, want 0 to %d", o.Threads, maxThreads), Err: ErrArgument}
-		}
 		if pool, err = skeep.NewPool(o.Threads); err != nil {
 			return nil, err
 		}

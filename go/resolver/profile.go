@@ -81,17 +81,19 @@ func Default(memory int64) (Profile, string) {
 }
 
 // ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, threshold (bytes), kv
-// (f32, f16, bf16); an unknown field is an error, an absent one is the desktop profile's.
+// (f32, f16, bf16), each once; an unknown field, null, and what follows the object are errors, an absent field is the
+// desktop profile's. Every error wraps ErrProfile, or is the reader's.
 func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	p, err := ProfileNamed("desktop", memory)
 	if err != nil {
 		return Profile{}, err
 	}
 	p.Name = "custom"
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return Profile{}, fmt.Errorf("%w: %w", ErrProfile, err)
+	if err := p.read(r); err != nil {
+		return Profile{}, err
+	}
+	if p.Name == "" {
+		return Profile{}, fmt.Errorf("%w: the name is empty", ErrProfile)
 	}
 	if p.KV, err = tensor.ParseEncoding(p.KVName); err != nil {
 		return Profile{}, fmt.Errorf("%w: kv: %w", ErrProfile, err)
@@ -106,3 +108,71 @@ func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	}
 	return p, nil
 }
+
+// read takes fields from a JSON object, which is all that r holds.
+func (p *Profile) read(r io.Reader) error {
+	const bytes = "a number of bytes, such as 2147483648"
+	fields := map[string]struct {
+		into any
+		want string
+	}{
+		"name": {&p.Name, "a text"}, "budget": {&p.Budget, bytes}, "strict": {&p.Strict, "true or false"},
+		"map": {&p.Map, "true or false"}, "threshold": {&p.Threshold, bytes}, "kv": {&p.KVName, "a text: f32, f16 or bf16"},
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %w", ErrProfile, fmt.Errorf(format, args...))
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxProfile+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("resolver: profile: %w", err)
+	case len(b) > maxProfile:
+		return bad("more than %d bytes", maxProfile)
+	case len(strings.TrimSpace(string(b))) == 0:
+		return bad("empty, want a JSON object")
+	}
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	first, err := d.Token()
+	if err != nil {
+		return bad("not JSON: %w", err)
+	}
+	if first != json.Delim('{') {
+		return bad("it begins with %v, want a JSON object", first)
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return bad("not JSON: %w", err)
+		}
+		name := key.(string) // as every key of an object is
+		f, known := fields[name]
+		switch {
+		case !known:
+			return bad("unknown field %q", name)
+		case seen[name]:
+			return bad("field %q occurs twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return bad("field %q: not JSON: %w", name, err)
+		}
+		if string(value) == "null" || json.Unmarshal(value, f.into) != nil {
+			if len(value) > 40 {
+				value = append(value[:40:40], "…"...)
+			}
+			return bad("field %q is %s, want %s", name, value, f.want)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return bad("not JSON: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return bad("something follows the object, at byte %d", d.InputOffset())
+	}
+	return nil
+}
+
+// maxProfile bounds the bytes of a profile.
+const maxProfile = 1 << 20

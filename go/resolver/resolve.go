@@ -101,7 +101,7 @@ func UseOf(id tensor.ID, tied bool) Use {
 // *BudgetError, ErrOverride, and those of formats and shapes; each names the tensor.
 func Resolve(q Request) (*Resolution, error) {
 	for _, o := range q.Overrides {
-		if err := o.check(); err != nil {
+		if err := o.Check(); err != nil {
 			return nil, err
 		}
 	}
@@ -215,7 +215,9 @@ func (r *Resolution) Explain(w io.Writer) error {
 	return err
 }
 
-func (o Override) check() error {
+// Check says what no model could make possible: a pattern that is no glob, an unknown form or placement. It wraps
+// ErrOverride.
+func (o Override) Check() error {
 	if _, err := path.Match(o.Pattern, ""); err != nil || o.Pattern == "" {
 		return fmt.Errorf("%w: pattern %q is no glob", ErrOverride, o.Pattern)
 	}

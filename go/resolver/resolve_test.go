@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -210,10 +211,22 @@ func TestProfiles(t *testing.T) {
 	p, err := ReadProfile(strings.NewReader(`{"name":"kiosk","budget":1000,"strict":true,"kv":"f32"}`), 5)
 	require.NoError(t, err)
 	require.Equal(t, Profile{Name: "kiosk", Budget: 1000, Strict: true, Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32, KVName: "f32"}, p)
-	for _, bad := range []string{`{`, `{"colour":1}`, `{"kv":"q9"}`, `{"budget":-1}`, `{"threshold":-5}`} {
+	for bad, want := range map[string]string{
+		`{`: "not JSON", `{"colour":1}`: "colour", `{"kv":"q9"}`: "q9", `{"budget":-1}`: "at least 0", `{"threshold":-5}`: "at least 0",
+		"": "empty", " \n": "empty", "null": "want a JSON object", "[]": "want a JSON object", "3": "want a JSON object", "{]": "not JSON", `{"budget"}`: "not JSON",
+		`{"budget":1} x`: "something follows", `{"budget":1}{}`: "something follows", `{"budget":1}null`: "something follows", `{"budget":1}]`: "something follows",
+		`{"budget":1,"budget":1}`: "twice", `{"budget":null}`: "null", `{"budget":"2G"}`: `"2G", want a number of bytes`, `{"budget":2G}`: "not JSON",
+		`{"budget":1.5}`: "1.5", `{"budget":1e30}`: "1e30", `{"threshold":"256K"}`: "256K", `{"strict":"yes"}`: "true or false", `{"map":1}`: "true or false",
+		`{"name":3}`: "a text", `{"name":""}`: "name is empty", `{"kv":{}}`: "f32, f16 or bf16", `{"name":[` + strings.Repeat("1,", 1000) + `1]}`: "…",
+		`{"name":"` + strings.Repeat("x", 1<<20) + `"}`: "more than 1048576 bytes",
+	} {
 		_, err := ReadProfile(strings.NewReader(bad), 0)
 		require.ErrorIs(t, err, ErrProfile, bad)
+		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 200)
 	}
+	_, err = ReadProfile(iotest.ErrReader(os.ErrPermission), 0)
+	require.ErrorIs(t, err, os.ErrPermission)
 	_, err = ProfileNamed("phone", 0)
 	require.ErrorContains(t, err, "mobile_2gb")
 }

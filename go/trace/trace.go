@@ -67,6 +67,7 @@ type Recorder struct {
 	next   int // where the next event goes
 	seen   int64
 	totals [kinds]Total
+	failed string
 }
 
 // NewRecorder keeps the latest capacity events; 0 keeps totals only.
@@ -98,6 +99,17 @@ func (r *Recorder) Emit(e Event) {
 	}
 }
 
+// Fail says of what was recorded that it ended with an error: the trace will say so. On a nil Recorder it does
+// nothing.
+func (r *Recorder) Fail(err error) {
+	if r == nil || err == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = err.Error()
+}
+
 // Enabled reports whether anything is recorded, for callers that would do work to describe an event.
 func (r *Recorder) Enabled() bool { return r != nil }
 
@@ -124,7 +136,8 @@ func (r *Recorder) Events() (events []Event, dropped int64) {
 }
 
 // WritePerfetto writes the kept events in the JSON trace format that ui.perfetto.dev and
-// chrome://tracing open: one track per kind, microseconds since the first event.
+// chrome://tracing open: one track per kind, microseconds since the first event. otherData says how many older
+// events were dropped, and under "failed" what Fail was given.
 func (r *Recorder) WritePerfetto(w io.Writer) error {
 	type slice struct {
 		Name  string         `json:"name"`
@@ -142,6 +155,13 @@ func (r *Recorder) WritePerfetto(w io.Writer) error {
 		Other  map[string]any `json:"otherData"`
 		Events []slice        `json:"traceEvents"`
 	}{Unit: "ms", Other: map[string]any{"dropped": dropped}, Events: []slice{}}
+	if r != nil {
+		r.mu.Lock()
+		if r.failed != "" {
+			out.Other["failed"] = r.failed
+		}
+		r.mu.Unlock()
+	}
 	for k, name := range kindNames {
 		out.Events = append(out.Events, slice{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": name}})
 	}

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -78,4 +79,22 @@ func TestProbeNamesWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "1 of 5")
 	_, err = probe(fstest.MapFS{"status": {Data: []byte("VmRSS:\t x kB\n")}})
 	require.ErrorContains(t, err, "VmRSS")
+}
+
+// A trace says when what it shows had failed, and nothing when it had not.
+func TestFail(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("no more")} {
+		r := NewRecorder(1)
+		r.Fail(failed)
+		var buf bytes.Buffer
+		require.NoError(t, r.WritePerfetto(&buf))
+		var got struct{ OtherData map[string]any }
+		require.NoError(t, json.Unmarshal(buf.Bytes(), &got))
+		if failed == nil {
+			require.NotContains(t, got.OtherData, "failed")
+		} else {
+			require.Equal(t, "no more", got.OtherData["failed"])
+		}
+	}
+	(*Recorder)(nil).Fail(errors.New("nobody listens"))
 }

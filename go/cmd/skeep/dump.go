@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,12 @@ func dumpCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if format != "text" && format != "raw" && format != "npy" {
 			return fmt.Errorf("output format %q, want text, raw or npy", format)
+		}
+		if _, _, err := parseRange(span, math.MaxInt64); err != nil {
+			return err
+		}
+		if _, err := claim(c, modelFile(args)); err != nil {
+			return err
 		}
 		f, err := gguf.Open(args[0])
 		if err != nil {
@@ -137,7 +144,7 @@ func writeValues(w io.Writer, format string, values []float32) error {
 	return nil
 }
 
-// parseRange reads A:B within n elements.
+// parseRange reads A:B within n elements, math.MaxInt64 when their number is not known.
 func parseRange(span string, n int64) (from, to int64, err error) {
 	if span == "" {
 		return 0, n, nil
@@ -151,7 +158,11 @@ func parseRange(span string, n int64) (from, to int64, err error) {
 		to, err = strconv.ParseInt(b, 10, 64)
 	}
 	if !ok || err != nil || from < 0 || from > to || to > n {
-		return 0, 0, fmt.Errorf("--range %q, want A:B with 0 ≤ A ≤ B ≤ %d", span, n)
+		want := "A:B with 0 ≤ A ≤ B"
+		if n < math.MaxInt64 {
+			want += fmt.Sprintf(" ≤ %d", n)
+		}
+		return 0, 0, fmt.Errorf("--range %q, want %s", span, want)
 	}
 	return from, to, nil
 }

@@ -37,6 +37,9 @@ why. No payload is read. It ends with 1 when a strict profile refuses the model.
 		if err != nil {
 			return err
 		}
+		if _, err := claim(c, modelFile(args)); err != nil {
+			return err
+		}
 		r, err := resolve(args, o)
 		if err != nil {
 			return refusal(err)

@@ -85,6 +85,9 @@ scales and elements that are NaN or infinite, blocks of zero bytes, missing data
 		if _, err := path.Match(glob, ""); err != nil {
 			return fmt.Errorf("--tensors %q: %w", glob, err)
 		}
+		if _, err := claim(c, modelFile(args)); err != nil {
+			return err
+		}
 		f, err := gguf.Open(args[0], gguf.HeaderOnly())
 		if err != nil {
 			return err

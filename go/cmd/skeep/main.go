@@ -3,11 +3,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,10 +17,9 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	root, out := rootCommand(), &output{to: os.Stdout}
+	root, out := rootCommand(), &checkedWriter{to: os.Stdout}
 	root.SetOut(out)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -31,9 +28,10 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	if ctx.Err() != nil {
-		err = errors.New("interrupted")
+	if errors.Is(out.err, syscall.EPIPE) {
+		return 2 // who read has enough, and needs no word
 	}
+	err = told(ctx, err)
 	fmt.Fprintln(os.Stderr, "skeep:", err)
 	if errors.As(err, new(verdict)) {
 		return 1
@@ -68,7 +66,10 @@ prints each choice with its reason before a byte of payload is read, and compute
 		Example: `  skeep run                                  the embedded model adds two numbers
   skeep run model.gguf -p "Once upon a time"  generate with a model of yours
   skeep explain model.gguf                   where every tensor will live, and why`,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(_ *cobra.Command, args []string) error {
+			if i := slices.Index(args, ""); i >= 0 {
+				return fmt.Errorf("argument %d is empty", i+1)
+			}
 			if isa := os.Getenv("SKEEP_ISA"); isa != "" && !slices.Contains(isas, isa) {
 				return fmt.Errorf("SKEEP_ISA=%s, want %s", isa, strings.Join(isas, ", "))
 			}
@@ -79,5 +80,8 @@ prints each choice with its reason before a byte of payload is read, and compute
 	}
 	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
 		quantizeCommand(), synthCommand())
+	root.SetHelpCommand(helpCommand(root))
+	root.InitDefaultCompletionCmd()
+	strict(root)
 	return root
 }

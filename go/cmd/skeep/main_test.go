@@ -174,6 +174,7 @@ func TestWritesToWhatIsThere(t *testing.T) {
 
 // TestInterruptEndsReading: a signal ends a command that waits for input.
 func TestInterruptEndsReading(t *testing.T) {
+	hear(t)
 	command := itself(t)
 	for _, args := range [][]string{{"tokenize"}, {"run"}} {
 		cmd := exec.Command(command, args...)

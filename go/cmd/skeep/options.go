@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -68,21 +67,28 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 				o.Overrides = append(o.Overrides, override)
 			}
 		}
-		return o, fmt.Sprintf("%s (%s)", p.Name, why), nil
+		return o, fmt.Sprintf("%s (%s)", p.Name, why), o.Check()
 	}
 }
 
+// isProfileFile tells a profile's file from the name of a built-in one.
+func isProfileFile(name string) bool { return strings.ContainsAny(name, "./") }
+
 // readProfile takes a built-in profile's name, or else a JSON file's.
-func readProfile(name string, memory int64) (p resolver.Profile, err error) {
-	if !strings.ContainsAny(name, "./") {
+func readProfile(name string, memory int64) (resolver.Profile, error) {
+	if !isProfileFile(name) {
 		return resolver.ProfileNamed(name, memory)
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return p, err
+		return resolver.Profile{}, err
 	}
-	p, err = resolver.ReadProfile(f, memory)
-	return p, errors.Join(err, f.Close())
+	defer f.Close() // only read
+	p, err := resolver.ReadProfile(f, memory)
+	if err != nil {
+		err = fmt.Errorf("--profile %s: %w", name, err)
+	}
+	return p, err
 }
 
 // embeddedName is what the embedded model is called where a file's path would stand.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,54 +89,24 @@ func write(w io.Writer, format string, t table, object any) error {
 	return out.Render()
 }
 
-// resultFile is a file to be, of a result that is written at the end.
-type resultFile struct {
-	*os.File
-	name string // that it gets when it is whole, or ""
-}
-
-// createFile says at once when a file cannot be written. What is there and no regular file (a device, a pipe, a link) is
-// written to as it is.
-func createFile(name string) (resultFile, error) {
-	if st, err := os.Lstat(name); err == nil && !st.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-		return resultFile{f, ""}, err
-	}
-	f, err := os.OpenFile(fmt.Sprintf("%s.%d.tmp", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	return resultFile{f, name}, err
-}
-
-// finish writes the content, as a whole or not at all.
-func (f resultFile) finish(content func(io.Writer) error) error {
-	err := errors.Join(content(f), f.Close())
-	if f.name == "" {
-		return err
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), f.name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
-// await is what read gives, or the reason why ctx ended: reading from a terminal or a pipe takes no notice of that.
-func await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+// await is what work gives, or the reason why ctx ended: reading from a terminal, or opening a pipe, takes no notice
+// of that.
+func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type result struct {
-		bytes []byte
+		value T
 		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		b, err := read()
-		done <- result{b, err}
+		v, err := work()
+		done <- result{v, err}
 	}()
 	select {
 	case r := <-done:
-		return r.bytes, r.err
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 
@@ -146,13 +115,13 @@ func input(c *cobra.Command) ([]byte, error) {
 	return await(c.Context(), func() ([]byte, error) { return io.ReadAll(c.InOrStdin()) })
 }
 
-// output remembers that something could not be written, which those who print tables do not look at.
-type output struct {
+// checkedWriter remembers that something could not be written, which those who print tables do not look at.
+type checkedWriter struct {
 	to  io.Writer
 	err error
 }
 
-func (o *output) Write(b []byte) (int, error) {
+func (o *checkedWriter) Write(b []byte) (int, error) {
 	n, err := o.to.Write(b)
 	if o.err == nil {
 		o.err = err
@@ -162,9 +131,6 @@ func (o *output) Write(b []byte) (int, error) {
 
 // writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
 func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), work func() (*quant.Report, error)) error {
-	if path == "-" || path == "" {
-		return fmt.Errorf("output %q, want a file's name: a model is named when it is complete", path)
-	}
 	out := c.ErrOrStderr()
 	wipe := ""
 	if f, isFile := out.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {

@@ -40,20 +40,27 @@ With --against-exact it also compares every prediction with those of F32 activat
 		if err != nil {
 			return err
 		}
+		if _, err := claim(c, append(modelFile(args), named{"FILE", args[1]})); err != nil {
+			return err
+		}
 		text, err := await(c.Context(), func() ([]byte, error) { return os.ReadFile(args[1]) })
 		if err != nil {
 			return err
+		}
+		var ids []int32
+		o.Prepare = func(m *model.Model) error {
+			ids = m.Tokenizer().Encode(string(text), tokenizer.Options{BOS: true})
+			ids = ids[:min(len(ids), m.Context())]
+			if len(ids) < 2 {
+				return fmt.Errorf("%s: a text of %d tokens predicts nothing", args[1], len(ids))
+			}
+			return nil
 		}
 		m, err := openModel(c, args[:1], o)
 		if err != nil {
 			return refusal(err)
 		}
 		defer func() { err = errors.Join(err, m.Close()) }()
-		ids := m.Tokenizer().Encode(string(text), tokenizer.Options{BOS: true})
-		ids = ids[:min(len(ids), m.Context())]
-		if len(ids) < 2 {
-			return fmt.Errorf("%s: a text of %d tokens predicts nothing", args[1], len(ids))
-		}
 		nll, err := m.NegativeLogLikelihoods(c.Context(), ids)
 		if err != nil {
 			return err

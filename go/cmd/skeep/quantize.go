@@ -54,6 +54,16 @@ file of that name stays as it is. A tensor with an element that its format canno
 		case !dry && c.Flags().Changed("output"):
 			return errors.New("-o is how --dry-run prints")
 		}
+		if err := o.Check(); err != nil {
+			return err
+		}
+		var out []named
+		if !dry {
+			out = []named{{"OUT", args[1]}}
+		}
+		if _, err := claim(c, []named{{"IN", args[0]}}, out...); err != nil {
+			return err
+		}
 		in, err := gguf.Open(args[0])
 		if err != nil {
 			return err

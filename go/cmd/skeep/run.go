@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
 	"github.com/skeep-project/skeep/go/tokenizer"
-	"github.com/skeep-project/skeep/go/trace"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -79,36 +77,61 @@ input when it is no terminal and not empty (without a final newline), else the m
 		if err != nil {
 			return err
 		}
-		if traceFile != "" {
-			f, err := createFile(traceFile)
-			if err != nil {
-				return err
-			}
-			o.Trace = trace.NewRecorder(1 << 18)
-			defer func() { finished = errors.Join(finished, f.finish(o.Trace.WritePerfetto)) }()
+		if _, err := parseIDs(ids); c.Flags().Changed("ids") && err != nil {
+			return fmt.Errorf("--ids: %w", err)
 		}
-		if cpuProfile != "" {
-			f, err := createFile(cpuProfile)
-			if err != nil {
-				return err
+		var rec recording
+		if err := rec.begin(c, args, traceFile, cpuProfile); err != nil {
+			rec.discard()
+			return err
+		}
+		begun := false // from there on what was recorded is worth keeping
+		finished = errors.New("panic")
+		defer func() {
+			if begun {
+				finished = errors.Join(finished, rec.end(told(c.Context(), finished)))
+			} else {
+				rec.discard()
 			}
-			defer func() {
-				finished = errors.Join(finished, f.finish(func(io.Writer) error { pprof.StopCPUProfile(); return nil }))
-			}()
-			if err := pprof.StartCPUProfile(f); err != nil {
-				return err
+		}()
+		text, found, err := promptText(c, prompt)
+		if err != nil {
+			return err
+		}
+		o.Trace = rec.recorder
+		var given []int32
+		o.Prepare = func(m *model.Model) (err error) {
+			if ids != "" {
+				if given, err = parseIDs(ids); err == nil {
+					err = checkIDs(given, m.Tokenizer().Len())
+				}
+				if err != nil {
+					return fmt.Errorf("--ids: %w", err)
+				}
+				text = m.Tokenizer().Decode(given, tokenizer.DecodeOptions{})
+			} else {
+				if !found {
+					if text = m.Example(); text == "" {
+						return errors.New("no prompt: give -p, --ids or standard input, which is empty; this model has no example of its own")
+					}
+				}
+				given = m.Tokenizer().Encode(text, tokenizer.Options{BOS: true})
 			}
+			switch {
+			case len(given) == 0:
+				return errors.New("the prompt has no tokens")
+			case len(given) > m.Context():
+				return &model.ContextError{Tokens: len(given), Context: m.Context()}
+			}
+			return nil
 		}
 		notes := c.ErrOrStderr()
 		o.Explain = func(r *resolver.Resolution) error {
 			name, _ := modelArg(args)
 			fmt.Fprintf(notes, "%s, profile %s\n", name, profile)
 			summarize(notes, r)
+			begun = true
 			return nil
-		}
-		text, found, err := promptText(c, prompt)
-		if err != nil {
-			return err
 		}
 		m, err := openModel(c, args, o)
 		if err != nil {
@@ -117,23 +140,6 @@ input when it is no terminal and not empty (without a final newline), else the m
 		defer func() { finished = errors.Join(finished, m.Close()) }()
 		for _, note := range m.Notes() {
 			fmt.Fprintln(notes, "note:", note)
-		}
-		var given []int32
-		if ids == "" {
-			if !found {
-				if text = m.Example(); text == "" {
-					return errors.New("no prompt: give -p, --ids or standard input; this model has no example of its own")
-				}
-			}
-			given = m.Tokenizer().Encode(text, tokenizer.Options{BOS: true})
-		} else {
-			if given, err = parseIDs(ids, m.Tokenizer().Len()); err != nil {
-				return fmt.Errorf("--ids: %w", err)
-			}
-			text = m.Tokenizer().Decode(given, tokenizer.DecodeOptions{})
-		}
-		if len(given) == 0 {
-			return errors.New("the prompt has no tokens")
 		}
 		stream := io.Discard
 		if format == "text" {
@@ -170,18 +176,21 @@ func promptText(c *cobra.Command, flag string) (text string, found bool, err err
 		return "", false, nil
 	}
 	b, err := input(c)
-	return strings.TrimSuffix(string(b), "\n"), len(b) > 0, err // the newline that echo adds
+	if err != nil || len(b) == 0 {
+		return "", false, err
+	}
+	if text = strings.TrimSuffix(string(b), "\n"); text == "" { // the newline that echo adds
+		err = errors.New("the prompt is empty: standard input has a newline only")
+	}
+	return text, true, err
 }
 
-// parseIDs reads token ids of a vocabulary of n.
-func parseIDs(list string, n int) (ids []int32, err error) {
+// parseIDs reads token ids.
+func parseIDs(list string) (ids []int32, err error) {
 	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
 		id, err := strconv.ParseInt(field, 10, 32)
-		if err != nil {
+		if err != nil || id < 0 {
 			return nil, fmt.Errorf("%q is no token id", field)
-		}
-		if id < 0 || id >= int64(n) {
-			return nil, fmt.Errorf("token id %d, want 0 to %d", id, n-1)
 		}
 		ids = append(ids, int32(id))
 	}
@@ -189,6 +198,16 @@ func parseIDs(list string, n int) (ids []int32, err error) {
 		return nil, errors.New("no token id given")
 	}
 	return ids, nil
+}
+
+// checkIDs says which id is none of a vocabulary of n.
+func checkIDs(ids []int32, n int) error {
+	for _, id := range ids {
+		if int(id) >= n {
+			return fmt.Errorf("token id %d, want 0 to %d", id, n-1)
+		}
+	}
+	return nil
 }
 
 func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.GenerateOptions, begin func(), stream io.Writer) (r runResult, err error) {

@@ -52,10 +52,16 @@ are decoded only can be made, too. Memory stays small, whatever the size.`,
 			return err
 		}
 		o.Shape = quant.ShapeFor(n)
+		if most := float64(o.Shape.Params()); n > 2*most {
+			return fmt.Errorf("--params %s, want at most about %.0fB", params, most/1e9)
+		}
 		for _, x := range fields {
 			if f.Changed(x.flag) {
 				*x.of(&o.Shape) = *x.of(&given)
 			}
+		}
+		if _, err := claim(c, nil, named{"OUT", args[0]}); err != nil {
+			return err
 		}
 		return writeModel(c, args[0], &o.Progress, func() (*quant.Report, error) { return quant.Synth(c.Context(), args[0], o) })
 	}

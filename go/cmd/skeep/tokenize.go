@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,15 @@ a line each. --decode reads ids instead, a text for each line.`,
 	f.BoolVar(&o.Special, "special", false, "recognise special tokens in the text; with --decode, show them")
 	f.BoolVar(&decode, "decode", false, "ids to text")
 	f.StringVar(&pre, "pre", "", "pre-tokenizer, when the file's is absent or unknown")
+	c.MarkFlagsMutuallyExclusive("decode", "split")
+	c.MarkFlagsMutuallyExclusive("decode", "bos")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if known := tokenizer.Pretokenizers(); pre != "" && !slices.Contains(known, pre) {
+			return &tokenizer.PreError{Name: pre, Known: known}
+		}
+		if _, err := claim(c, modelFile(args)); err != nil {
+			return err
+		}
 		source, err := header(args)
 		if err != nil {
 			return err
@@ -50,11 +59,18 @@ a line each. --decode reads ids instead, a text for each line.`,
 		out := bufio.NewWriter(c.OutOrStdout())
 		defer out.Flush()
 		if decode {
+			var lines [][]int32 // all are good before the first is shown
 			for line := range strings.Lines(string(in)) {
-				ids, err := parseIDs(line, t.Len())
-				if err != nil {
-					return err
+				ids, err := parseIDs(line)
+				if err == nil {
+					err = checkIDs(ids, t.Len())
 				}
+				if err != nil {
+					return fmt.Errorf("line %d: %w", len(lines)+1, err)
+				}
+				lines = append(lines, ids)
+			}
+			for _, ids := range lines {
 				fmt.Fprintln(out, t.Decode(ids, tokenizer.DecodeOptions{Special: o.Special}))
 			}
 			return out.Flush()

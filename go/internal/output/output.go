@@ -4,7 +4,7 @@
 // The bytes of a file to be go to a temporary beside it, which holds a lock on itself as long as somebody writes it:
 // a temporary that can be locked is a leftover of a process that died, and the next start of the same output removes
 // it. No leftover ever stands in the way of another. What is there and no regular file, a device or a pipe, is
-// written in place.
+// written in place, and so is what this process has open, by the name of its descriptor (/dev/stdout): at its end.
 package output
 
 import (
@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -72,7 +73,7 @@ func Find(path string) (Target, error) {
 		return Target{}, err
 	case t.old.IsDir():
 		return refuse("a folder, not a regular file")
-	case t.old.Mode().IsRegular():
+	case t.old.Mode().IsRegular() && !t.Streams():
 		if t.real, err = filepath.EvalSymlinks(path); err != nil {
 			return Target{}, err
 		}
@@ -86,16 +87,24 @@ func Find(path string) (Target, error) {
 // Path is the path that was asked for.
 func (t Target) Path() string { return t.path }
 
-// Streams reports whether what is there is written in place: a device, a pipe, a socket.
-func (t Target) Streams() bool { return t.old != nil && !t.old.Mode().IsRegular() }
+// Streams reports whether what is there is written in place: a device, a pipe, a socket, an open descriptor.
+func (t Target) Streams() bool {
+	return t.old != nil && (!t.old.Mode().IsRegular() || descriptors.MatchString(filepath.Clean(t.path)))
+}
 
-// Is reports whether writing the target would replace the regular file that info is of.
+// descriptors are the names of files that this process has open.
+var descriptors = regexp.MustCompile(`^(/dev/(stdout|stderr|fd/\d+)|/proc/self/fd/\d+)$`)
+
+// Is reports whether writing the target would change the regular file that info is of.
 func (t Target) Is(info os.FileInfo) bool {
 	return t.old != nil && info != nil && info.Mode().IsRegular() && os.SameFile(t.old, info)
 }
 
-// Same reports whether two targets are one regular file, there or to be.
+// Same reports whether two targets would replace, or make, one file.
 func (t Target) Same(other Target) bool {
+	if t.Streams() || other.Streams() {
+		return false
+	}
 	if t.old == nil && other.old == nil {
 		return filepath.Base(t.path) == filepath.Base(other.path) && os.SameFile(t.dir, other.dir)
 	}
@@ -120,7 +129,7 @@ var live struct {
 // Commit or Discard ends it. Opening a pipe waits for its reader.
 func (t Target) Create() (*File, error) {
 	if t.Streams() {
-		f, err := os.OpenFile(t.path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return nil, err
 		}

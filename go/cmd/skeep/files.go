@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/output"
+	"github.com/spf13/cobra"
+)
+
+// named is a file, and the flag or argument that names it.
+type named struct{ what, path string }
+
+func (n named) String() string {
+	if n.path == "" {
+		return n.what // a standard stream
+	}
+	return n.what + " " + n.path
+}
+
+// conflictError says that a file would be written that is read, or written otherwise, by the same command. It wraps
+// output.ErrInUse.
+type conflictError struct {
+	written, other named
+	read           bool // the other is
+}
+
+func (e *conflictError) Error() string {
+	if e.read {
+		return fmt.Sprintf("%s is the input itself: %s", e.written, e.other)
+	}
+	return fmt.Sprintf("%s is written as %s, too", e.written, e.other)
+}
+
+func (e *conflictError) Unwrap() error { return output.ErrInUse }
+
+// modelFile is the MODEL argument as a file that is read, if there is one.
+func modelFile(args []string) []named {
+	if path, isFile := modelArg(args); isFile {
+		return []named{{"MODEL", path}}
+	}
+	return nil
+}
+
+// claim checks, before anything is opened, that nothing a command writes is something that it reads: the files that
+// it names, the other parts of a split set, a profile, standard input; nor written twice. It returns where the
+// writes lead, nil for those without a path. Standard output and standard error are writes of every command.
+func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, error) {
+	type file struct {
+		named
+		info os.FileInfo
+	}
+	var in, out []file
+	if p := c.Flag("profile"); p != nil && isProfileFile(p.Value.String()) {
+		reads = append(reads, named{"--profile", p.Value.String()})
+	}
+	for _, r := range reads {
+		for _, path := range gguf.PartPaths(r.path) {
+			if info, err := os.Stat(path); err == nil { // what is not there is told by who opens it
+				in = append(in, file{named{r.what, path}, info})
+			}
+		}
+	}
+	for _, s := range []struct {
+		f    *os.File
+		what string
+		list *[]file
+	}{{os.Stdin, "standard input", &in}, {os.Stdout, "standard output", &out}, {os.Stderr, "standard error", &out}} {
+		if info, err := s.f.Stat(); err == nil && info.Mode().IsRegular() {
+			*s.list = append(*s.list, file{named{s.what, ""}, info})
+		}
+	}
+	for _, o := range out {
+		for _, i := range in {
+			if os.SameFile(o.info, i.info) {
+				return nil, &conflictError{o.named, i.named, true}
+			}
+		}
+	}
+	targets := make([]*output.Target, len(writes))
+	for k, w := range writes {
+		if w.path == "" {
+			continue
+		}
+		if w.path == "-" {
+			return nil, fmt.Errorf("%s, want a file's name: /dev/stdout is standard output", w)
+		}
+		t, err := output.Find(w.path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.what, err)
+		}
+		for _, i := range in {
+			if t.Is(i.info) {
+				return nil, &conflictError{w, i.named, true}
+			}
+		}
+		for _, o := range out {
+			if !t.Streams() && t.Is(o.info) {
+				return nil, &conflictError{w, o.named, false}
+			}
+		}
+		for j, other := range targets[:k] {
+			if other != nil && t.Same(*other) {
+				return nil, &conflictError{w, writes[j], false}
+			}
+		}
+		targets[k] = &t
+	}
+	return targets, nil
+}
