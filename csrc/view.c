@@ -118,8 +118,10 @@ static skeep_status check_order(const skeep_layout *l) {
 
 /* Bytes from data that the layout reaches; 0 with *st set when it is wrong. */
 static uint64_t check_layout(const skeep_layout *l, const skeep_encoding_info *e, skeep_status *st) {
-  int64_t top, bytes;
+  int64_t top, bytes, elements = 1;
+  int countless = 0; /* strides of 0 reach any number of elements with few bytes, but what counts them has 63 bits */
   for (uint32_t a = 0; a < 4; a++) {
+    countless |= __builtin_mul_overflow(elements, l->shape[a], &elements);
     if (a < l->rank ? l->shape[a] <= 0 : l->shape[a] != 1) {
       *st = skeep_fail(SKEEP_ERR_SHAPE, 0, a);
       return 0;
@@ -139,7 +141,7 @@ static uint64_t check_layout(const skeep_layout *l, const skeep_encoding_info *e
     *st = FIELD(layout.offset);
     return 0;
   }
-  if (!highest(l, &top) || __builtin_add_overflow(top, 1, &top) ||
+  if (countless || !highest(l, &top) || __builtin_add_overflow(top, 1, &top) ||
       __builtin_mul_overflow(top, (int64_t)e->block_bytes, &bytes)) {
     *st = skeep_fail(SKEEP_ERR_BOUNDS, 0, UINT64_MAX);
     return 0;

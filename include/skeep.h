@@ -14,11 +14,11 @@
  *    structs are the same on every supported platform (linux on amd64 and arm64).
  *  - Functions are safe to call from any thread unless said otherwise; a skeep_step belongs to one
  *    thread at a time. Outputs must not overlap inputs unless the operation says "in place".
- *  - Reserved fields must be zero. Extents of operands are > 0. Operands are row major, with stride 1 on their last
- *    axis and any stride >= 0 on the others, unless said otherwise: weights of products may have any order that has a
- *    kernel, index data, tables and what is converted or prepacked any stride (and order); rows of x and y in products
- *    are evenly spaced. Another layout is SKEEP_ERR_LAYOUT. Strides of axes of one cell are not looked at (but for
- *    those of ROW_PANEL, which tell the plane). No output overlaps itself.
+ *  - Reserved fields must be zero. Extents of operands are > 0, their product below 2^63. Operands are row major, with
+ *    stride 1 on their last axis and any stride >= 0 on the others, unless said otherwise: weights of products may have
+ *    any order that has a kernel; index data, tables and what is converted, encoded or prepacked any stride (and order);
+ *    rows of x and y in products are evenly spaced. Another layout is SKEEP_ERR_LAYOUT. Strides of axes of one cell are
+ *    not looked at (but for those of ROW_PANEL, which tell the plane). No output overlaps itself.
  *  - After SKEEP_ERR_FAULT the outputs are unspecified. A file that changed without a fault is reported by
  *    skeep_step_end, or by skeep_storage_verify for calls without a step.
  *  - Index data (ids, positions, sequences) that another thread writes during a call do no harm: each index is used as

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes what reads bytes of others, one target after the other: files, tokenizers, blocks of every encoding.
+# Fuzzes what reads bytes of others, one target after the other: files, tokenizers, blocks of every encoding, and views and
+# operations of the core with descriptors of any kind.
 #
 #   tests/fuzz.sh                  30 minutes each
 #   tests/fuzz.sh 20s Read         20 seconds each, targets whose name holds Read

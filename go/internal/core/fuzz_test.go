@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -95,4 +96,224 @@ func checkDecoders(t *testing.T, e tensor.EncodingInfo, data []byte, front bool)
 			}
 		}
 	}
+}
+
+// layoutFor is a layout that an operand of a slot could have: mostly gap-free rows or rows with gaps, else axes in
+// another order, blocks along another axis, or blocks in another order.
+func layoutFor(t *testing.T, r *rand.Rand, s slot) tensor.Layout {
+	e := info(t, s.e)
+	axes, blockAxis := natural(len(s.dims)), len(s.dims)-1
+	gap := none
+	if r.IntN(2) == 0 {
+		gap = func() int64 { return r.Int64N(3) }
+	}
+	if r.IntN(3) == 0 {
+		r.Shuffle(len(axes), func(i, j int) { axes[i], axes[j] = axes[j], axes[i] })
+	}
+	if r.IntN(8) == 0 {
+		if a := r.IntN(len(axes)); s.dims[a]%int64(e.BlockElements) == 0 {
+			blockAxis = a
+		}
+	}
+	l := grid(e, s.dims, blockAxis, axes, gap)
+	if e.BlockElements > 1 && len(axes) > 1 && r.IntN(3) == 0 {
+		o := tensor.Order{Family: tensor.InputBlockMajor}
+		if r.IntN(2) == 0 {
+			o = tensor.Panels([]int{1, 2, 4, 8, 16}[r.IntN(5)])
+		}
+		ordered, err := tensor.LayoutOf(tensor.FormatOf(s.e), tensor.ShapeOf(s.dims...), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = ordered
+	}
+	for a := range axes {
+		one := a == int(l.BlockAxis) && l.Shape[a] <= int64(l.Block) || l.Shape[a] == 1
+		switch {
+		case one && l.Order.Family != tensor.RowPanel && r.IntN(2) == 0:
+			l.Stride[a] = []int64{0, 1 << 58, math.MaxInt64, r.Int64()}[r.IntN(4)]
+		case !s.out && !s.first && l.Order.Family == tensor.RowMajor && r.IntN(16) == 0:
+			l.Stride[a] = 0 // broadcast
+		}
+	}
+	l.Offset = r.Int64N(2) * r.Int64N(7)
+	return l
+}
+
+// oddNumbers are those at which arithmetic goes wrong.
+var oddNumbers = []int64{-1, 0, 1, 2, 3, 4, 5, 7, 8, 31, 32, 128, 255, 256, 1 << 15, 1 << 31, 1 << 32, 1 << 40, 1 << 56, 1 << 58, 1<<61 + 1, math.MaxInt64, math.MinInt64}
+
+var oddParameters = []float32{0, -1, 1e-45, 1e-38, 1e-9, -1e-9, 0.5, 3, 1e5, 1e20, -1e20, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+
+// spoil changes one field of a descriptor to an odd number.
+func spoil(r *rand.Rand, v *core.View) {
+	l, n, axis := &v.Layout, oddNumbers[r.IntN(len(oddNumbers))], r.IntN(4)
+	switch r.IntN(15) {
+	case 0, 1:
+		l.Shape[axis] = n
+	case 2, 3:
+		l.Stride[axis] = n
+	case 4:
+		l.Offset = n
+	case 5:
+		l.Block = uint32(n)
+	case 6:
+		l.Rank = uint8(n)
+	case 7:
+		l.BlockAxis = int8(n)
+	case 8:
+		l.RowAxis = int8(n)
+	case 9:
+		l.Order.Family = tensor.Family(n)
+	case 10:
+		l.Order.Panel = uint8(n)
+	case 11:
+		l.Order.Interleave = uint8(n)
+	case 12:
+		l.Order.Version = uint8(n)
+	case 13:
+		v.Format = tensor.FormatOf(tensor.Encoding(n))
+	case 14:
+		l.Shape[axis], l.Shape[(axis+1)%4] = l.Shape[(axis+1)%4], l.Shape[axis]
+	}
+}
+
+// still reports whether a descriptor says what it said before it was spoilt, to whoever goes by package tensor.
+func still(v *core.View, was tensor.Layout, format tensor.Format) bool {
+	return v.Layout == was && v.Format == format
+}
+
+// countable reports whether a layout has no more elements than a test can look at.
+func countable(l tensor.Layout) bool {
+	n := int64(1)
+	for _, d := range l.Shape {
+		if n *= min(d, 1<<20+1); n > 1<<20 {
+			return false
+		}
+	}
+	return true
+}
+
+// FuzzOps gives an operation operands of any layout, right or spoilt: it is refused, or computes what it computes of
+// plain copies. Operands lie at guard pages, and nothing but elements of outputs is written.
+func FuzzOps(f *testing.F) {
+	for which := range uint8(16) {
+		for seed := range uint64(4) {
+			f.Add(which, seed, seed%2 == 0)
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, seed uint64, spoilt bool) {
+		r := rand.New(rand.NewPCG(seed, uint64(which)))
+		all := calls(r, func(x float32) float32 {
+			if r.IntN(12) == 0 {
+				x = oddParameters[r.IntN(len(oddParameters))]
+			}
+			return x
+		})
+		c := all[int(which)%len(all)]
+		v := operandsOf(t, r, c, func(_ int, s slot) tensor.Layout {
+			if r.IntN(3) == 0 {
+				return plainLayout(t, s)
+			}
+			return layoutFor(t, r, s)
+		})
+		p := densePool(t, 2)
+		if !spoilt {
+			c.check(t, r, p, v)
+			return
+		}
+		i := r.IntN(len(v))
+		for v[i] == nil {
+			i = r.IntN(len(v))
+		}
+		layout, format := v[i].Layout, v[i].Format
+		for range 1 + r.IntN(3) {
+			spoil(r, &v[i].View)
+		}
+		if r.IntN(8) == 0 {
+			v[i].Bytes = uint64(oddNumbers[r.IntN(len(oddNumbers))])
+		}
+		if still(&v[i].View, layout, format) {
+			c.check(t, r, p, v)
+			return
+		}
+		// What the change means is for the check of views to say: a view that it accepts reaches its own bytes and no
+		// others, and is an operand like any other.
+		if core.Check(&v[i].View).Code != core.OK {
+			before := bytes.Clone(v[i].mem)
+			if st := c.run(p, views(v)); st.Code == core.OK {
+				t.Fatalf("%v takes operand %d, which is no view\n%s", c.op, i, describe(v))
+			}
+			if !bytes.Equal(before, v[i].mem) {
+				t.Fatalf("%v wrote to operand %d, which is no view\n%s", c.op, i, describe(v))
+			}
+			return
+		}
+		if err := v[i].Layout.Check(v[i].Format); err != nil {
+			t.Fatalf("%v: a layout that only C accepts: %v\n%s", c.op, err, describe(v))
+		}
+		if !countable(v[i].Layout) { // one cell over and over: no copy would hold it
+			c.run(p, views(v))
+			return
+		}
+		v[i].blocks = map[int64]bool{}
+		cells(v[i].Layout, func(_ []int64, cell int64) { v[i].blocks[cell] = true })
+		c.check(t, r, p, v)
+	})
+}
+
+// FuzzViews reads through descriptors of any kind: what the check of views accepts is read element by element as
+// package tensor says where it lies, and nothing else is read.
+func FuzzViews(f *testing.F) {
+	for seed := range uint64(16) {
+		f.Add(seed, uint8(seed), seed%2 == 0)
+	}
+	encodings := []tensor.Encoding{tensor.EncF32, tensor.EncF16, tensor.EncI32, tensor.EncI64, tensor.Q4_0, tensor.Q6_K, tensor.A8, tensor.TQ1_0}
+	f.Fuzz(func(t *testing.T, seed uint64, which uint8, spoilt bool) {
+		r := rand.New(rand.NewPCG(seed, uint64(which)))
+		e := info(t, encodings[int(which)%len(encodings)])
+		var dims []int64
+		for range 1 + r.IntN(4) {
+			dims = append(dims, 1+r.Int64N(5))
+		}
+		dims[len(dims)-1] *= int64(e.BlockElements)
+		s := slot{e: e.ID, dims: dims}
+		x := place(t, r, s, layoutFor(t, r, s))
+		if spoilt {
+			spoil(r, &x.View)
+		}
+		if core.Check(&x.View).Code != core.OK {
+			if _, st := core.Get(&x.View, make([]int64, min(x.Layout.Rank, 4))); st.Code == core.OK {
+				t.Fatalf("an element of no view: %v %+v", x.Format, x.Layout)
+			}
+			return
+		}
+		if err := x.Layout.Check(x.Format); err != nil {
+			t.Fatalf("a layout that only C accepts: %v\n%v %+v", err, x.Format, x.Layout)
+		}
+		e = info(t, x.Format.Encoding)
+		if !countable(x.Layout) {
+			var last [4]int64
+			for a := range last {
+				last[a] = x.Layout.Shape[a] - 1
+			}
+			_, st := core.Get(&x.View, last[:x.Layout.Rank])
+			ok(t, st)
+			return
+		}
+		y := x.plain(t, r)
+		n := 0
+		cells(y.Layout, func(index []int64, _ int64) {
+			if n++; n > 2000 {
+				return
+			}
+			a, st := core.Get(&x.View, index)
+			ok(t, st)
+			b, st := core.Get(&y.View, index)
+			ok(t, st)
+			if a != b && (a == a || b == b) {
+				t.Fatalf("%v is %g, in a plain copy %g\n%v %+v", index, a, b, x.Format, x.Layout)
+			}
+		})
+	})
 }

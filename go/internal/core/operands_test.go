@@ -32,8 +32,11 @@ type call struct {
 	run   func(p *core.Pool, v []*core.View) core.Status
 }
 
-// calls makes one of each operation, of random sizes and formats.
-func calls(r *rand.Rand) []call {
+// calls makes one of each operation, of random sizes and formats; its parameters go through odd, if that is not nil.
+func calls(r *rand.Rand, odd func(float32) float32) []call {
+	if odd == nil {
+		odd = func(x float32) float32 { return x }
+	}
 	pick := func(e ...tensor.Encoding) tensor.Encoding { return e[r.IntN(len(e))] }
 	size := func(most int) int64 { return int64(1 + r.IntN(most)*r.IntN(2)) } // often 1
 	f := func(dims ...int64) slot { return slot{e: tensor.EncF32, dims: dims} }
@@ -68,11 +71,11 @@ func calls(r *rand.Rand) []call {
 	heads, kv, dim, vDim, sequences, capacity := size(3), size(3), size(20), size(20), size(3), 8+size(40)
 	cache := pick(tensor.EncF32, tensor.EncF16, tensor.EncBF16)
 	positions := slot{e: tensor.EncI32, dims: []int64{T}, below: 100, first: true}
-	rope := core.RopeParams{Form: r.Uint32N(2), Dims: 2 * uint32(size(8)), Base: 1 + 1e4*r.Float32(), Scale: r.Float32(), ExtFactor: float32(r.IntN(2)),
-		AttnFactor: 1, BetaFast: 32, BetaSlow: 1, OriginalContext: 4096}
+	rope := core.RopeParams{Form: r.Uint32N(2), Dims: 2 * uint32(size(8)), Base: odd(1 + 1e4*r.Float32()), Scale: odd(r.Float32()), ExtFactor: odd(float32(r.IntN(2))),
+		AttnFactor: odd(1), BetaFast: odd(32), BetaSlow: odd(1), OriginalContext: 4096}
 	headDim := int64(rope.Dims) + size(5) - 1
-	attend := core.AttendParams{Scale: r.Float32(), Softcap: float32(r.IntN(2) * 10), Window: r.Uint32N(2) * 7}
-	scale, form, eps := r.Float32(), r.Uint32N(4), r.Float32()
+	attend := core.AttendParams{Scale: odd(r.Float32()), Softcap: odd(float32(r.IntN(2) * 10)), Window: r.Uint32N(2) * 7}
+	scale, form, eps, limit := odd(r.Float32()), r.Uint32N(4), odd(r.Float32()), odd(r.Float32()+0.1)
 	b := f(rows...)
 	if r.IntN(2) == 0 {
 		b = f(n)
@@ -127,7 +130,7 @@ func calls(r *rand.Rand) []call {
 			return core.Softmax(p, nil, v[0], scale, v[1])
 		}},
 		{core.OpSoftcap, []slot{f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
-			return core.Softcap(p, nil, v[0], scale+0.1, v[1])
+			return core.Softcap(p, nil, v[0], limit, v[1])
 		}},
 	}
 }
@@ -433,7 +436,7 @@ func TestEveryOperandInEveryOrder(t *testing.T) {
 	accepted := map[core.Op]map[int]map[tensor.Order]bool{}
 	for round := range uint64(12) {
 		r := rand.New(rand.NewPCG(round, 8))
-		for _, c := range calls(r) {
+		for _, c := range calls(r, nil) {
 			t.Run(fmt.Sprintf("%v/%d", c.op, round), func(t *testing.T) { // which frees the operands
 				for i, s := range c.slots {
 					for _, o := range odd {
@@ -459,7 +462,7 @@ func TestEveryOperandInEveryOrder(t *testing.T) {
 			})
 		}
 	}
-	for _, c := range calls(rand.New(rand.NewPCG(1, 1))) {
+	for _, c := range calls(rand.New(rand.NewPCG(1, 1)), nil) {
 		for i := range c.slots {
 			if !accepted[c.op][i][tensor.Order{}] {
 				t.Errorf("%v was never right with operand %d as a file holds it", c.op, i)
@@ -482,7 +485,7 @@ func TestStridesOfOneCellAreNotLookedAt(t *testing.T) {
 	seen := map[core.Op]bool{}
 	for round := range uint64(30) {
 		r := rand.New(rand.NewPCG(round, 9))
-		for _, c := range calls(r) {
+		for _, c := range calls(r, nil) {
 			v := operandsOf(t, r, c, func(_ int, s slot) tensor.Layout { return plainLayout(t, s) })
 			for _, x := range v {
 				for a := range 4 {
@@ -504,7 +507,7 @@ func TestStridesOfOneCellAreNotLookedAt(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range calls(rand.New(rand.NewPCG(1, 1))) {
+	for _, c := range calls(rand.New(rand.NewPCG(1, 1)), nil) {
 		if !seen[c.op] {
 			t.Errorf("%v had no axis of one cell", c.op)
 		}
