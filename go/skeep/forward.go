@@ -259,7 +259,7 @@ func (m Mark) Release(step *core.Step) error {
 	return nil
 }
 
-// Close ends the scope and frees the slab.
+// Close ends the scope and its slab, which is freed once nobody reads it. It waits for nobody.
 func (s *ForwardScope) Close() error {
 	return errors.Join(s.closeExtra(0, nil), s.storage.Close())
 }

@@ -148,7 +148,7 @@ func (v *View) indexed(op string, index []int64) error {
 	return nil
 }
 
-// touch runs do on the bytes from the tensor's first one on, while the storage cannot be closed. A page of
+// touch runs do on the bytes from the tensor's first one on, which stay under a pin meanwhile. A page of
 // a mapped file that is gone becomes an error, and so do bytes that a changed file no longer stands for.
 func (v *View) touch(op string, write bool, do func(memory []byte)) (err error) {
 	if v.storage == nil {

@@ -587,7 +587,7 @@ static void *hammer(void *arg) {
 
 /* All that the header allows a child. A child that hangs dies of the alarm. */
 static int child(skeep_storage inherited, const skeep_view *view) {
-  skeep_storage s, mark, pin;
+  skeep_storage s, mark = {0, 0}, pin;
   skeep_counters counters;
   skeep_view v;
   double value = 0;
