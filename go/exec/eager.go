@@ -37,6 +37,7 @@ type Eager struct {
 	step  *core.Step
 	slabs [2]*skeep.ForwardScope // of the layer and the one before, in turn
 	slab  *skeep.ForwardScope    // of the layer
+	form  View                   // some tensor of activations in their integer form: what kernels are asked for
 	trace *trace.Recorder
 	exact bool
 
@@ -47,9 +48,10 @@ type Eager struct {
 	copies    int64
 	results   uint32 // numbers of results and inputs given out in this step
 	inputs    uint32
-	quantized struct { // the activation quantized last: products of one input follow each other
-		of   uint32
-		view View
+	quantized struct { // the activation quantized last: products of one input often follow each other
+		of     View   // one that a slab holds, under no value number; zero when there is none
+		writes uint64 // into its storage, when it was quantized
+		view   View
 	}
 }
 
@@ -89,6 +91,10 @@ func NewEager(o Options) (*Eager, error) {
 		}
 	}
 	e.slab = e.slabs[0]
+	var err error
+	if e.form, err = e.slab.Storage().View("", 0, a8, tensor.ShapeOf(1, 32)); err != nil {
+		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(err, e.Close())}
+	}
 	step, st := core.NewStep(o.Roots)
 	if st.Code != core.OK {
 		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(st, e.Close())}
@@ -105,7 +111,7 @@ func (e *Eager) Begin() error {
 		}
 	}
 	e.err, e.layer, e.results, e.inputs = nil, -1, 0, 0
-	e.quantized.view = View{}
+	e.quantized.of = View{}
 	for _, slab := range e.slabs {
 		if err := slab.Reset(nil); err != nil {
 			return &Error{Op: "begin", Layer: -1, Err: err}
@@ -161,7 +167,7 @@ func (e *Eager) Layer(i int) {
 	if e.turn = !e.turn; e.turn {
 		e.slab = e.slabs[1]
 	}
-	e.quantized.view = View{}
+	e.quantized.of = View{}
 	if err := e.slab.Reset(e.step); err != nil {
 		e.fail("layer", err)
 	}
@@ -335,7 +341,7 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 			if e.err != nil {
 				return [3]View{}
 			}
-			if w[i].IsZero() || e.integer(&x, &w[i]) != integer {
+			if w[i].IsZero() || e.integer(&w[i]) != integer {
 				continue
 			}
 			ws[n], bs[n], at[n] = w[i], bias[i], i
@@ -379,29 +385,30 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 // MatMulT implements Context.
 func (e *Eager) MatMulT(x, w View) View { return e.Project(x, [3]View{w}, [3]View{})[0] }
 
-// integer reports whether a product of x and w runs on the integer form of x: the kernel table decides.
-func (e *Eager) integer(x, w *View) bool {
+// integer reports whether products with w run on the integer form of an activation: the kernel table decides.
+func (e *Eager) integer(w *View) bool {
 	if e.exact || w.Layout().Block == 1 {
 		return false
 	}
-	l, err := tensor.LayoutOf(a8, x.Shape(), tensor.Order{})
-	if err != nil {
-		return false
-	}
-	probe := *x.Desc()
-	probe.Format, probe.Layout = a8, l
-	_, st := core.Select(core.OpMatMulT, []*core.View{&probe, w.Desc()})
+	_, st := core.Select(core.OpMatMulT, []*core.View{e.form.Desc(), w.Desc()})
 	return st.Code == core.OK
 }
 
 var a8 = tensor.FormatOf(tensor.A8)
 
 // quantize makes the integer form of x, once for all products of it that follow each other.
+//
+// Only what a slab holds is remembered, by where and how it lies: ops write into bytes that were free before, and what
+// is written through views or storages is counted. Who else writes to an input's bytes, nobody can tell.
 func (e *Eager) quantize(x View) View {
 	const op = "quantize_rows"
-	if q := &e.quantized; !q.view.IsZero() && q.of == x.Value() {
+	of := x.WithValue(0) // view arithmetic outside of the context keeps a number: it says nothing of the bytes
+	q := &e.quantized
+	if !x.IsZero() && q.of == of && q.writes == of.Writes() {
 		return q.view
 	}
+	held := e.slabs[0].Holds(of) || e.slabs[1].Holds(of)
+	writes := of.Writes()
 	e.gather(op, &x)
 	y := e.alloc(op, a8, x.Shape())
 	if e.err != nil {
@@ -414,7 +421,9 @@ func (e *Eager) quantize(x View) View {
 	if e.trace.Enabled() {
 		e.trace.Emit(trace.Event{Kind: trace.Quantize, Name: op, Layer: int32(e.layer), Bytes: y.Bytes(), Start: start, Elapsed: time.Since(start)})
 	}
-	e.quantized.of, e.quantized.view = x.Value(), y
+	if held {
+		q.of, q.writes, q.view = of, writes, y
+	}
 	return y
 }
 
@@ -505,6 +514,8 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 	if e.err != nil {
 		return View{}, View{}
 	}
+	kCache.MarkWritten()
+	vCache.MarkWritten()
 	start := e.start()
 	st := core.KVStore(e.pool, e.step, desc(&k), desc(&v), desc(&positions), desc(&sequences), desc(&kCache), desc(&vCache))
 	if !e.done(op, start, st, &k, &v, &positions, &sequences, &kCache, &vCache) {

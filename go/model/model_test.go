@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
 	"github.com/skeep-project/skeep/go/skeep"
@@ -82,6 +85,28 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		require.Equal(t, offHeap, skeep.Stats().Bytes)
 		require.Zero(t, slab.Overflow.Count)
 		require.LessOrEqual(t, slab.Peak, slab.Bytes/2)
+	}
+}
+
+// TestActivationsAreQuantizedOnce: of every layer the inputs of its four groups of products (query, key and value; output;
+// gate and up; down), and that of the head.
+func TestActivationsAreQuantizedOnce(t *testing.T) {
+	events := trace.NewRecorder(1)
+	in, err := gguf.Open(filepath.Join("..", "embedded", "skeep-tiny.gguf"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, in.Close()) })
+	path := filepath.Join(t.TempDir(), "q8_0.gguf")
+	_, err = quant.File(context.Background(), in, path, quant.Options{Type: "q8_0"})
+	require.NoError(t, err)
+	m, err := Open(context.Background(), path, Options{Trace: events})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	s := session(t, m)
+	for _, ids := range [][]int32{{1, 2, 3}, {4}} {
+		before := events.Total(trace.Quantize).Count
+		_, err := s.Append(context.Background(), ids...)
+		require.NoError(t, err)
+		require.EqualValues(t, 4*len(m.arch.Layers)+1, events.Total(trace.Quantize).Count-before)
 	}
 }
 

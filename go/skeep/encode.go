@@ -65,6 +65,7 @@ func (c Copier) EncodeTo(v, y View) error {
 		e.Start = time.Now()
 		e.Detail = v.desc.Format.String() + " -> " + y.desc.Format.String()
 	}
+	y.MarkWritten()
 	st := core.Encode(c.Pool, c.Step, &v.desc, &y.desc)
 	runtime.KeepAlive(v.storage)
 	runtime.KeepAlive(y.storage)

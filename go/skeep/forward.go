@@ -96,6 +96,12 @@ func (s *ForwardScope) Peak() int64 { return s.peak }
 // Overflow counts what did not fit.
 func (s *ForwardScope) Overflow() Overflow { return s.over }
 
+// Holds reports whether v reads bytes of the slab that are taken: until they end, nothing alters them but who writes
+// through a view or storage (View.Writes). Tensors that did not fit are not held.
+func (s *ForwardScope) Holds(v View) bool {
+	return v.storage != nil && v.storage.r == s.storage.r && v.desc.Data+uintptr(v.desc.Bytes) <= s.storage.address+uintptr(s.next)
+}
+
 // Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept for errors until the
 // reset after the next, or until a few hundred more tensors have ended.
 func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {

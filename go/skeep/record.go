@@ -25,6 +25,7 @@ type record struct {
 	trace    *trace.Recorder
 	pinner   *runtime.Pinner // of Go memory; behind a pointer since a collected Pinner panics
 	memory   []byte          // the Go memory
+	writes   atomic.Uint64   // through views and storages
 	closed   atomic.Bool     // a look ahead that saves asking the core
 	depth    int
 	pcs      [24]uintptr // stack that made it

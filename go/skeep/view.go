@@ -69,6 +69,23 @@ func (v View) WithValue(n uint32) View {
 	return v
 }
 
+// Writes counts what was written to the bytes of the view's storage, through whichever view or alias of it, since it was
+// made. An op of package exec that fills an output of its own does not count. What the owner of borrowed bytes, or of a
+// mapped file, writes is not known. For package exec.
+func (v View) Writes() uint64 {
+	if v.storage == nil {
+		return 0
+	}
+	return v.storage.r.writes.Load()
+}
+
+// MarkWritten counts a write through the view. For package exec, whose ops write past this package.
+func (v View) MarkWritten() {
+	if v.storage != nil {
+		v.storage.r.writes.Add(1)
+	}
+}
+
 // Live reports whether accesses are still possible.
 func (v View) Live() bool { return v.storage != nil && core.Live(v.desc.Cell, v.desc.Generation) }
 
@@ -160,6 +177,9 @@ func (v *View) touch(op string, write bool, do func(memory []byte)) (err error) 
 	pin, st := core.Pin(core.Storage{Cell: v.desc.Cell, Generation: v.desc.Generation})
 	if st.Code != core.OK {
 		return v.Wrap(op, st)
+	}
+	if write {
+		v.MarkWritten()
 	}
 	memory := core.Memory(v.desc.Data, int(v.desc.Bytes))
 	if v.storage.Domain() == tensor.Mapped {
