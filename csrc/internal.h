@@ -87,8 +87,11 @@ struct skeep_rope_rows {
 #define SKEEP_ROPE_SCRATCH(dims) (((dims) / 2 + 7) / 8 * 8 * 6 + 16)
 typedef void skeep_body_rope(const struct skeep_rope_rows *a);
 
-/* One row of n F32 elements in the cache's encoding. */
-typedef void skeep_body_kv_store(const char *in, size_t n, char *out);
+/* One row of n F32 elements in the cache's encoding. Not 0 when an element became infinite, or was. */
+typedef int skeep_body_kv_store(const char *in, size_t n, char *out);
+/* The least magnitudes that round to infinity: half a unit above the largest number, whose mantissa is odd. */
+#define SKEEP_F16_LIMIT 65520.0f
+#define SKEEP_BF16_LIMIT 0x1.ffp127f
 
 /* Query rows (token-major) against one chunk [begin, end) of positions of one sequence and KV head. Token t sees
  * the positions [lo[t], hi[t]), all stored, hi - lo <= capacity; k and v are slot 0, slots *_slot bytes apart. begin

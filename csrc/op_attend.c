@@ -230,6 +230,7 @@ struct kv_store {
   uint32_t per_task;
   skeep_status status;
   struct indices now;
+  uint64_t too_large[2]; /* flat position of the first key and value that the cache cannot hold, or UINT64_MAX */
 };
 
 /* Tokens from t on with the sequence of t and consecutive positions. */
@@ -274,19 +275,40 @@ static void kv_store_read(void *arg) {
   s->status = indices_read(&s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
 }
 
+/* Looks through a row of in[which] of which an element became infinite: an infinite or undefined one is stored as it
+ * is, a finite one is an error. */
+static void kv_store_refuse(struct kv_store *s, uint32_t which, int64_t t, int64_t h) {
+  const skeep_view *in = s->in[which];
+  const char *row = operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4);
+  const float limit = s->cache[which]->encoding == SKEEP_F16 ? SKEEP_F16_LIMIT : SKEEP_BF16_LIMIT;
+  for (int64_t i = 0; i < in->layout.shape[2]; i++) {
+    float x;
+    memcpy(&x, row + 4 * i, sizeof x);
+    if (!isfinite(x) || fabsf(x) < limit) continue;
+    const uint64_t at = (uint64_t)((t * s->heads + h) * in->layout.shape[2] + i);
+    uint64_t *first = &s->too_large[which], seen = __atomic_load_n(first, __ATOMIC_RELAXED);
+    while (at < seen && !__atomic_compare_exchange_n(first, &seen, at, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return;
+  }
+}
+
 /* A unit is one head of keys or of values, of all tokens whose indices were read. */
 static void kv_store_task(void *arg, uint32_t task, void *scratch) {
-  const struct kv_store *s = arg;
+  struct kv_store *s = arg;
   (void)scratch;
   for (uint32_t unit = task * s->per_task; unit < (task + 1) * s->per_task && unit < 2 * s->heads; unit++) {
     const skeep_view *in = s->in[unit & 1], *cache = s->cache[unit & 1];
     const int64_t h = unit >> 1;
-    for (int64_t i = 0; i < s->now.tokens; i++)
-      s->body(operand_start(in, 4) + (s->now.first + i) * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
-              (size_t)in->layout.shape[2],
-              operand_start(cache, s->size) + s->now.sequence[i] * operand_step(cache, 0, s->size) +
-                  h * operand_step(cache, 1, s->size) +
-                  s->now.position[i] % s->capacity * operand_step(cache, 2, s->size));
+    for (int64_t i = 0; i < s->now.tokens; i++) {
+      const int64_t t = s->now.first + i;
+      if (s->body(operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
+                  (size_t)in->layout.shape[2],
+                  operand_start(cache, s->size) + s->now.sequence[i] * operand_step(cache, 0, s->size) +
+                      h * operand_step(cache, 1, s->size) +
+                      s->now.position[i] % s->capacity * operand_step(cache, 2, s->size)))
+        kv_store_refuse(s, unit & 1, t, h);
+    }
   }
 }
 
@@ -312,7 +334,12 @@ static skeep_status indices_check(const skeep_view *positions, const skeep_view 
 
 static skeep_status kv_store(struct skeep_op *op) {
   const struct skeep_kernel *kernel;
-  struct kv_store s = {{op->v[0], op->v[1]}, op->v[2], op->v[3], {op->v[4], op->v[5]}, .status = skeep_ok()};
+  struct kv_store s = {{op->v[0], op->v[1]},
+                       op->v[2],
+                       op->v[3],
+                       {op->v[4], op->v[5]},
+                       .status = skeep_ok(),
+                       .too_large = {UINT64_MAX, UINT64_MAX}};
   SKEEP_TRY(caches_check(op, SKEEP_OP_KV_STORE, 4, &kernel));
   for (int32_t i = 0; i < 2; i++) {
     SKEEP_TRY(operand_dense(s.in[i], i, SKEEP_F32, 3));
@@ -335,6 +362,8 @@ static skeep_status kv_store(struct skeep_op *op) {
     SKEEP_TRY(s.status);
     SKEEP_TRY(skeep_pool_run(op->pool, kv_store_task, &s, (uint32_t)((2 * s.heads - 1) / s.per_task + 1)));
   }
+  for (int32_t i = 0; i < 2; i++)
+    if (s.too_large[i] != UINT64_MAX) return skeep_fail(SKEEP_ERR_VALUE, i, s.too_large[i]);
   return skeep_ok();
 }
 

@@ -474,8 +474,10 @@ SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skee
                                   const skeep_view *y);
 /* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
  * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). A negative position, a sequence
- * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. The two
- * caches have one encoding; the head_dim of values may be another than that of keys. */
+ * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. A finite
+ * element that the caches' encoding rounds to infinity (in F16 from 65520 on) is ERR_VALUE on k or v, the first in
+ * logical order; the slots of these rows are unspecified then. Infinite and undefined elements are stored as they are.
+ * The two caches have one encoding; the head_dim of values may be another than that of keys. */
 SKEEP_API skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view *k, const skeep_view *v,
                                       const skeep_view *positions, const skeep_view *sequences,
                                       const skeep_view *k_cache, const skeep_view *v_cache);

@@ -1,18 +1,39 @@
-/* One row of keys or values in the cache's encoding, rounded to nearest even. */
-void DENSE(kv_store_f32)(const char *in, size_t n, char *out) { memcpy(out, in, 4 * n); }
-void DENSE(kv_store_f16)(const char *in, size_t n, char *out) {
-  size_t i = 0;
-  for (; i + 8 <= n; i += 8) v8_store_f16(out + 2 * i, v8_load(in + 4 * i));
-  if (i == n) return;
-  uint16_t rest[8];
-  v8_store_f16(rest, v8_load_n(in + 4 * i, n - i));
-  memcpy(out + 2 * i, rest, 2 * (n - i));
+/* One row of keys or values in the cache's encoding, rounded to nearest even; whether an element became infinite. */
+int DENSE(kv_store_f32)(const char *in, size_t n, char *out) {
+  memcpy(out, in, 4 * n);
+  return 0;
 }
-void DENSE(kv_store_bf16)(const char *in, size_t n, char *out) {
+int DENSE(kv_store_f16)(const char *in, size_t n, char *out) {
+  v8 most = v8_set(0);
   size_t i = 0;
-  for (; i + 8 <= n; i += 8) v8_store_bf16(out + 2 * i, v8_load(in + 4 * i));
-  if (i == n) return;
-  uint16_t rest[8];
-  v8_store_bf16(rest, v8_load_n(in + 4 * i, n - i));
-  memcpy(out + 2 * i, rest, 2 * (n - i));
+  for (; i + 8 <= n; i += 8) {
+    const v8 x = v8_load(in + 4 * i);
+    v8_store_f16(out + 2 * i, x);
+    most = v8_max(v8_abs(x), most);
+  }
+  if (i < n) {
+    const v8 x = v8_load_n(in + 4 * i, n - i);
+    uint16_t rest[8];
+    v8_store_f16(rest, x);
+    memcpy(out + 2 * i, rest, 2 * (n - i));
+    most = v8_max(v8_abs(x), most);
+  }
+  return v8_largest(most) >= SKEEP_F16_LIMIT;
+}
+int DENSE(kv_store_bf16)(const char *in, size_t n, char *out) {
+  v8 most = v8_set(0);
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const v8 x = v8_load(in + 4 * i);
+    v8_store_bf16(out + 2 * i, x);
+    most = v8_max(v8_abs(x), most);
+  }
+  if (i < n) {
+    const v8 x = v8_load_n(in + 4 * i, n - i);
+    uint16_t rest[8];
+    v8_store_bf16(rest, x);
+    memcpy(out + 2 * i, rest, 2 * (n - i));
+    most = v8_max(v8_abs(x), most);
+  }
+  return v8_largest(most) >= SKEEP_BF16_LIMIT;
 }

@@ -53,7 +53,9 @@ type Context interface {
 	Rope(x, positions, factors View, p RopeParams) View
 	// KVStore writes k, v [T, kv_heads, head_dim] at slot position mod capacity of each token's sequence
 	// into the layer's caches [sequences, kv_heads, capacity, head_dim] and returns both caches whole, the
-	// same bytes under new value numbers. sequences [T] I32 may be absent: all 0. = Convert, Scatter.
+	// same bytes under new value numbers. sequences [T] I32 may be absent: all 0. A finite element that the cache's
+	// format rounds to infinity is an error that names the cache and wraps *skeep.ValueError, with the element's index in
+	// k or v. = Convert, Scatter.
 	KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View)
 	// Attend is grouped-query attention over the caches: y = softmax(scale·q·Kᵀ + mask(positions))·V,
 	// [T, heads, head_dim]. The mask follows from the positions alone: position p sees

@@ -518,6 +518,14 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 	vCache.MarkWritten()
 	start := e.start()
 	st := core.KVStore(e.pool, e.step, desc(&k), desc(&v), desc(&positions), desc(&sequences), desc(&kCache), desc(&vCache))
+	if st.Code == core.ErrValue {
+		in, cache := &k, &kCache
+		if st.Operand == 1 {
+			in, cache = &v, &vCache
+		}
+		e.fail(op, in.WrapValue(op, st, *cache))
+		return View{}, View{}
+	}
 	if !e.done(op, start, st, &k, &v, &positions, &sequences, &kCache, &vCache) {
 		return View{}, View{}
 	}

@@ -86,6 +86,12 @@ func (c Copier) EncodeTo(v, y View) error {
 	return nil
 }
 
+// WrapValue is the error of an operation that wrote v into the tensor into, whose format cannot hold the element at the
+// flat position that the core answered: a *ValueError. For package exec.
+func (v View) WrapValue(op string, st core.Status, into View) error {
+	return into.fail(op, v.valueError(int64(st.Detail), into.desc.Format), "")
+}
+
 // valueError finds the element at a flat position.
 func (v View) valueError(flat int64, f tensor.Format) error {
 	dims := v.Shape()

@@ -712,15 +712,15 @@ func same(a, b float64) bool { return a == b || a != a && b != b }
 
 func TestDenseKVStore(t *testing.T) {
 	m := newMaker(t, 7)
-	values := func() float32 {
-		if m.r.IntN(3) == 0 {
-			return math.Float32frombits(m.r.Uint32())
-		}
-		return m.normal() * 100
-	}
 	for i, dim := range []int{1, 8, 20, 64, 80, 128, 256} {
 		for variant := range 9 {
 			e := cacheEncodings[variant%3]
+			values := func() float32 { // that e holds
+				if x := math.Float32frombits(m.r.Uint32()); m.r.IntN(3) == 0 && !overflows(x, e) {
+					return x
+				}
+				return m.normal() * 100
+			}
 			heads, sequences, capacity := 1+variant%3, 1+variant/3, []int{5, 32, 300}[(i+variant)%3]
 			tokens, v_dim := []int{1, 4, 200}[i%3], dim+variant%2*4
 			tokens = min(tokens, capacity*sequences)
@@ -794,6 +794,75 @@ func TestDenseKVStore(t *testing.T) {
 				refuse(3, last, "sequence out of range")
 				ids.setInt(-1, 0)
 				refuse(3, 0, "negative sequence")
+			}
+		}
+	}
+}
+
+// overflows reports whether x is finite and e rounds it to infinity.
+func overflows(x float32, e tensor.Encoding) bool {
+	return !math.IsInf(float64(x), 0) && math.IsInf(rounded(x, e), 0)
+}
+
+// A finite key or value that the cache rounds to infinity is an error with its place, the first of the keys before the
+// values; what is infinite or undefined is stored as it is, and so is the largest number that does not overflow.
+func TestDenseKVStoreRefusesWhatTheCacheCannotHold(t *testing.T) {
+	m := newMaker(t, 11)
+	const tokens, capacity = 6, 32
+	for _, c := range []struct {
+		e              tensor.Encoding
+		beyond, within float32
+	}{
+		{tensor.EncF16, 65520, math.Nextafter32(65520, 0)},
+		{tensor.EncF16, -7e4, -65504},
+		{tensor.EncF16, math.MaxFloat32, float32(math.Inf(1))},
+		{tensor.EncBF16, math.MaxFloat32, math.Float32frombits(0x7f7f7fff)},
+		{tensor.EncBF16, math.Float32frombits(0xff7f8000), float32(math.Inf(-1))},
+		{tensor.EncF32, float32(math.NaN()), -math.MaxFloat32},
+	} {
+		for _, dim := range []int{1, 8, 13, 64} {
+			for heads := 1; heads <= 3; heads++ {
+				in := [2]*operand{m.make(tensor.EncF32, 1, tokens, heads, dim), m.make(tensor.EncF32, 0, tokens, heads, dim+2)}
+				kc, vc := m.make(c.e, 0, 1, heads, capacity, dim), m.make(c.e, 0, 1, heads, capacity, dim+2)
+				positions := m.make(tensor.EncI32, 0, tokens)
+				for n := range tokens {
+					positions.setInt(40+n, n)
+				}
+				for i := range in {
+					in[i].fill(func() float32 { return m.normal() })
+				}
+				store := func(p *core.Pool) core.Status {
+					return core.KVStore(p, nil, in[0].v(), in[1].v(), positions.v(), nil, kc.v(), vc.v())
+				}
+				place := func(i int) [3]int { return [3]int{m.r.IntN(tokens), m.r.IntN(heads), m.r.IntN(dim + 2*i)} }
+				set := func(i int, x float32, at [3]int) { in[i].set(x, at[:]...) }
+				for i := range in {
+					set(i, c.within, place(i))
+					set(i, float32(math.NaN()), place(i))
+				}
+				for _, threads := range []int{1, 3} {
+					m.ok(store(densePool(t, threads)))
+				}
+				for i := range 2 { // values first, then keys as well
+					i = 1 - i
+					first := -1
+					for range 3 {
+						at := place(i)
+						set(i, c.beyond, at)
+						if flat := (at[0]*heads+at[1])*(dim+2*i) + at[2]; first < 0 || flat < first {
+							first = flat
+						}
+					}
+					want := core.Status{Code: core.ErrValue, Operand: int32(i), Detail: uint64(first)}
+					if c.e == tensor.EncF32 {
+						want = core.Status{Operand: -1}
+					}
+					for _, threads := range []int{1, 3} {
+						if st := store(densePool(t, threads)); st != want {
+							t.Fatalf("%s, %d heads of %d: %+v, want %+v", c.e, heads, dim, st, want)
+						}
+					}
+				}
 			}
 		}
 	}
