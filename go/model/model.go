@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -121,6 +122,7 @@ type Model struct {
 	scope      *skeep.ModelScope
 	memory     int64 // what the Go heap may hold
 	pool       *skeep.Pool
+	threads    int
 	net        *network
 	family     family
 	weights    *load.Weights
@@ -134,6 +136,9 @@ type Model struct {
 
 	running sync.RWMutex // held for reading by steps, for writing by Close
 	closed  bool
+
+	mu       sync.Mutex
+	sessions map[*Session]struct{} // open ones
 }
 
 // Open opens the GGUF file at path (of a split set: any part), decides and loads. Close the model. Errors
@@ -200,6 +205,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if m.pool, err = skeep.NewPool(d.threads); err != nil {
 		return m, err
 	}
+	m.threads = m.pool.Threads()
 	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
 		Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load), Direct: o.Load == LoadDirect, Note: m.note}); err != nil {
 		return m, err
@@ -340,7 +346,7 @@ func (m *Model) Resolution() *resolver.Resolution { return m.resolution }
 func (m *Model) Context() int { return m.kv.Context }
 
 // Threads is how many threads compute, the caller's included.
-func (m *Model) Threads() int { return m.pool.Threads() }
+func (m *Model) Threads() int { return m.threads }
 
 // Example is the file's own example prompt, or "".
 func (m *Model) Example() string { return m.example }
@@ -354,17 +360,43 @@ func (m *Model) Notes() []string { return m.notes }
 // Weight is a loaded tensor by its name.
 func (m *Model) Weight(name string) (skeep.View, bool) { return m.weights.View(name) }
 
-// Close waits for running steps, then frees everything the model owns; sessions fail from then on. A
-// second Close is skeep.ErrClosed.
+// Close waits for running steps, then frees everything the model owns: sessions that are open, those of generations that
+// nobody ranges over any more included, end with it. A second Close is skeep.ErrClosed.
 func (m *Model) Close() error {
 	m.running.Lock()
 	defer m.running.Unlock()
 	m.closed = true
-	err := m.scope.Close()
+	var errs []error
+	for _, s := range m.open() {
+		errs = append(errs, s.Close())
+	}
+	errs = append(errs, m.scope.Close())
 	if m.pool != nil {
 		m.pool.Close()
 	}
-	return err
+	return errors.Join(errs...)
+}
+
+// remember, forget and open keep the list of open sessions.
+func (m *Model) remember(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions == nil {
+		m.sessions = map[*Session]struct{}{}
+	}
+	m.sessions[s] = struct{}{}
+}
+
+func (m *Model) forget(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, s)
+}
+
+func (m *Model) open() []*Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.sessions))
 }
 
 // begin keeps the model open until m.running.RUnlock, unless it is closed.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"sync"
+	"sync/atomic"
 
 	"github.com/skeep-project/skeep/go/exec"
 	"github.com/skeep-project/skeep/go/sample"
@@ -25,6 +27,27 @@ func (e *ContextError) Error() string {
 	return fmt.Sprintf("model: %d tokens do not fit behind %d: the context has %d positions", e.Tokens, e.Position, e.Context)
 }
 
+// ErrRanged is the error of a second range over one Session.Generate: its tokens are part of the sequence already.
+var ErrRanged = errors.New("model: a generation of a session can be ranged over once")
+
+// RewindError says that a windowed layer no longer holds what the next token would see. The session is unchanged. It
+// wraps ErrOption.
+type RewindError struct {
+	Position int // tokens of the sequence
+	To       int // that were to stay
+	Window   int // of the layer
+	First    int // position that the next token sees first
+	Oldest   int // position that the layer's caches still hold
+}
+
+func (e *RewindError) Error() string {
+	return fmt.Sprintf("%v: rewind from %d to %d: a window of %d begins at position %d there, the oldest that is held is %d",
+		ErrOption, e.Position, e.To, e.Window, e.First, e.Oldest)
+}
+
+// Unwrap returns ErrOption.
+func (e *RewindError) Unwrap() error { return ErrOption }
+
 // Session is one sequence: its caches, its position, and the memory of its steps. It belongs to one
 // goroutine at a time; sessions of one model may run side by side.
 type Session struct {
@@ -36,10 +59,12 @@ type Session struct {
 	numbers  []int32
 	logits   []float32
 	position int
+	reached  int // positions that steps stored or tried to: what lies a ring's capacity before may be overwritten
+	ending   sync.Once
 }
 
-// NewSession makes a sequence at position 0. Close it before the model. Its caches and the slab of its
-// steps are placed as the resolution says.
+// NewSession makes a sequence at position 0. Its caches and the slab of its steps are placed as the resolution says.
+// Close it; the model's Close ends what is still open.
 func (m *Model) NewSession() (s *Session, err error) {
 	if err := m.begin("session"); err != nil {
 		return nil, err
@@ -76,18 +101,23 @@ func (m *Model) NewSession() (s *Session, err error) {
 	if s.in.positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
 		return s, err
 	}
+	m.remember(s)
 	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, HeapLimit: m.memory, Exact: m.exact, Trace: m.trace,
 		Roots: len(m.scope.Storages()) + len(s.scope.Storages()) + 256}) // weights, caches, slabs and what overflows them
 	return s, err
 }
 
-// Close frees the session's memory.
-func (s *Session) Close() error {
-	var err error
-	if s.eager != nil {
-		err = s.eager.Close()
-	}
-	return errors.Join(err, s.scope.Close())
+// Close frees the session's memory; the session fails from then on. A second Close, or one behind the model's, does
+// nothing and returns nil. It may run beside the model's Close.
+func (s *Session) Close() (err error) {
+	s.ending.Do(func() {
+		if s.eager != nil {
+			err = s.eager.Close()
+		}
+		err = errors.Join(err, s.scope.Close())
+		s.m.forget(s)
+	})
+	return err
 }
 
 // Copies counts the operands that steps had to decode into a copy because no kernel reads them as they are.
@@ -96,15 +126,24 @@ func (s *Session) Copies() int64 { return s.eager.Copies() }
 // Position is the number of tokens of the sequence so far.
 func (s *Session) Position() int { return s.position }
 
-// Rewind makes the first n tokens the whole sequence. With windowed layers what fell out of a window is
-// gone: rewinding by more than a chunk is an error there.
+// Rewind makes the first n tokens the whole sequence. The caches of a windowed layer are a ring: what fell out of it is
+// gone, also when the step that overwrote it failed, and also after an earlier Rewind. When the next token would see
+// some of that, the answer is a *RewindError and nothing changes. Rewind(0) begins anew and is always possible.
 func (s *Session) Rewind(n int) error {
 	if n < 0 || n > s.position {
 		return fmt.Errorf("%w: rewind to %d of %d tokens", ErrOption, n, s.position)
 	}
-	for _, l := range s.m.arch.Layers {
-		if l.Window > 0 && n > 0 && s.position-n > s.m.kv.Chunk && s.position > l.Capacity(s.m.kv) {
-			return fmt.Errorf("%w: rewind from %d to %d, the window of %d has moved on", ErrOption, s.position, n, l.Window)
+	if n == 0 {
+		s.position, s.reached = 0, 0
+		return nil
+	}
+	for i := range s.m.arch.Layers {
+		l := &s.m.arch.Layers[i]
+		if l.Heads == 0 || l.Window == 0 {
+			continue
+		}
+		if first, oldest := max(0, n-l.Window+1), s.reached-l.Capacity(s.m.kv); first < min(oldest, n) {
+			return &RewindError{Position: s.position, To: n, Window: l.Window, First: first, Oldest: oldest}
 		}
 	}
 	s.position = n
@@ -114,7 +153,7 @@ func (s *Session) Rewind(n int) error {
 // Append computes ids at the end of the sequence, in steps of at most a chunk, and returns the logits of
 // the last one: valid until the next call, not to be modified. Ids that do not fit are a *ContextError,
 // ids outside of the vocabulary an error, both before anything is computed. After any other error the
-// sequence is as long as the steps that succeeded.
+// sequence is as long as the steps that succeeded, and can be continued.
 func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 	if err := s.check(ids); err != nil {
 		return nil, err
@@ -193,8 +232,11 @@ func (s *Session) step(ids []int32, rows int) error {
 	if err := s.eager.Begin(); err != nil {
 		return err
 	}
+	s.reached = max(s.reached, s.position+len(ids))
 	logits := s.m.family(s.eager, s.m.net, &s.kv, in)
-	if err := s.eager.End(); err != nil {
+	if err := s.eager.End(); errors.Is(err, skeep.ErrValue) {
+		return fmt.Errorf("%w; a cache in %s holds it: Options.KV, --kv %s", err, wider[s.m.kvFormat.Encoding], wider[s.m.kvFormat.Encoding])
+	} else if err != nil {
 		return err
 	}
 	if n := rows * s.m.arch.Vocab; cap(s.logits) < n {
@@ -208,6 +250,9 @@ func (s *Session) step(ids []int32, rows int) error {
 	s.position += len(ids)
 	return nil
 }
+
+// wider says which formats of caches hold larger numbers than one.
+var wider = map[tensor.Encoding]string{tensor.EncF16: "bf16|f32", tensor.EncBF16: "f32"}
 
 // write puts numbers at the beginning of a buffer, and in part the view of them.
 func (s *Session) write(buffer View, numbers []int32, part *View) (err error) {
@@ -240,7 +285,8 @@ type GenerateOptions struct {
 	MaxTokens int // 0: no limit but the context
 }
 
-// Generate continues text with a session of its own: see Session.Generate.
+// Generate continues text with a session of its own, which ends with the loop, whatever ends that: see
+// Session.Generate. Each range over it is a generation of its own.
 func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		s, err := m.NewSession()
@@ -248,9 +294,10 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 			yield(Token{}, err)
 			return
 		}
+		defer s.Close() // for loops that are left, also by a panic or runtime.Goexit
 		for t, err := range s.Generate(ctx, m.tokenizer.Encode(text, tokenizer.Options{BOS: true}), o) {
 			if !yield(t, err) {
-				break
+				return
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -261,9 +308,14 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 
 // Generate appends ids and then picks token after token, until the text ends, o.MaxTokens are there, or
 // the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it with
-// the cause, between two steps.
+// the cause, between two steps. It can be ranged over once: a second range yields ErrRanged and computes nothing.
 func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) iter.Seq2[Token, error] {
+	var ranged atomic.Bool
 	return func(yield func(Token, error) bool) {
+		if ranged.Swap(true) {
+			yield(Token{}, ErrRanged)
+			return
+		}
 		sampler, err := sample.New(o.Sample)
 		if err != nil {
 			yield(Token{}, err)
