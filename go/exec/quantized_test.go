@@ -99,14 +99,12 @@ func TestProductsEqualAFreshContext(t *testing.T) {
 		defer func() { require.NoError(t, e.Close()) }()
 		return floats(t, y)
 	}
-	remembered := 0
 	rapid.Check(t, func(r *rapid.T) {
 		foreign := make([]byte, 4*rows*width)
 		borrowed, err := skeep.Borrow("borrowed", foreign)
 		require.NoError(r, err)
 		defer func() { require.NoError(r, borrowed.Close()) }()
-		events := trace.NewRecorder(16)
-		e, err := NewEager(Options{Pool: pool, SlabBytes: rapid.SampledFrom([]int64{0, 1 << 17, 1 << 21}).Draw(r, "slab"), Trace: events})
+		e, err := NewEager(Options{Pool: pool, SlabBytes: rapid.SampledFrom([]int64{0, 1 << 17, 1 << 21}).Draw(r, "slab")})
 		require.NoError(r, err)
 		defer func() { require.NoError(r, e.Close()) }()
 		require.NoError(r, e.Begin())
@@ -179,12 +177,8 @@ func TestProductsEqualAFreshContext(t *testing.T) {
 				}
 				x := last
 				ws := weights[x.Shape().Dims[1]]
-				before := events.Total(trace.Quantize).Count
 				first, second := e.MatMulT(x, ws[0]), e.MatMulT(x, ws[1])
 				require.NoError(r, e.Err())
-				if events.Total(trace.Quantize).Count < before+2 {
-					remembered++
-				}
 				require.Equal(r, alone(x, ws[0]), floats(t, first))
 				require.Equal(r, alone(x, ws[1]), floats(t, second))
 			},
@@ -228,5 +222,4 @@ func TestProductsEqualAFreshContext(t *testing.T) {
 			},
 		})
 	})
-	require.Positive(t, remembered)
 }
