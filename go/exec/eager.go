@@ -289,7 +289,6 @@ func (e *Eager) Input(_ string, v View) View {
 // Embed implements Context.
 func (e *Eager) Embed(table, ids View, scale float32) View {
 	const op = "embed"
-	e.gather(op, &ids)
 	if l := &table.Desc().Layout; l.Block > 1 && l.BlockAxis != int8(l.Rank)-1 { // rows that are no blocks
 		table = e.copy(op, table, f32)
 	}
@@ -493,7 +492,7 @@ func (e *Eager) copy(op string, v View, f tensor.Format) View {
 // Rope implements Context.
 func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 	const op = "rope"
-	e.gather(op, &x, &positions, &factors)
+	e.gather(op, &x)
 	y := e.alloc(op, f32, x.Shape())
 	if e.err != nil {
 		return View{}
@@ -510,7 +509,7 @@ func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 // KVStore implements Context.
 func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View) {
 	const op = "kv_store"
-	e.gather(op, &k, &v, &positions, &sequences)
+	e.gather(op, &k, &v)
 	if e.err != nil {
 		return View{}, View{}
 	}
@@ -536,7 +535,7 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 // Attend implements Context.
 func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View {
 	const op = "attend"
-	e.gather(op, &q, &kAll, &vAll, &positions, &sequences)
+	e.gather(op, &q, &kAll, &vAll)
 	y := e.alloc(op, f32, q.Shape())
 	if e.err != nil {
 		return View{}

@@ -135,7 +135,7 @@ func TestEveryOpTakesEveryLayout(t *testing.T) {
 							continue
 						}
 						t.Run(fmt.Sprintf("%s/%d/%s/exact=%v/%v", name, i, kind, exact, weight), func(t *testing.T) {
-							checkLayout(t, op, i, relayout.make, relayout.gaps && !(name == "embed" && i == 0), exact, weight) // embed reads any dense table
+							checkLayout(t, op, i, relayout.make, relayout.gaps && !op.indices[i] && !(name == "embed" && i == 0) && !(name == "rope" && i == 2), exact, weight)
 						})
 					}
 				}
@@ -200,7 +200,7 @@ func checkLayout(t *testing.T, op opCase, i int, relayout func(*testing.T, func(
 	got := op.run(e, in)
 	require.NoError(t, e.Err())
 	made := e.Copies() - copies
-	if gaps {
+	if gaps { // tables, indices and factors are read one by one
 		require.Positive(t, made, "a copy was made and counted")
 	}
 	require.EqualValues(t, made, events.Total(trace.Materialize).Count-before, "each copy is in the trace")
