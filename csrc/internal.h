@@ -8,6 +8,7 @@
 #endif
 #include "skeep.h"
 
+#include <errno.h>
 #include <string.h>
 
 #if !defined(__linux__) || !(defined(__x86_64__) || defined(__aarch64__))
@@ -178,6 +179,8 @@ struct skeep_op {
   uint32_t count;
   uint32_t pins;                              /* of a bare call: how many of */
   struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the slots that it pinned */
+  int error;                                     /* errno, which no call changes */
+  int opened;                                    /* SIGBUS was blocked on this thread, and is open until the end */
 };
 /* id: SKEEP_OP_*. On failure everything is undone and skeep_op_end must not be called. */
 skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, skeep_step *step,
@@ -197,10 +200,33 @@ const skeep_view *skeep_operand_settled(const skeep_view *v, skeep_view *copy);
 typedef void skeep_task(void *arg, uint32_t index, void *scratch);
 skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks);
 size_t skeep_pool_scratch(const skeep_pool *pool); /* bytes that each task's scratch has, 64-byte aligned */
+/* Several regions in a row, with a buffer that nobody else touches from the first to the last: what an operation
+ * would else have on its caller's stack, which may be small. skeep_pool_run is one region in a turn of its own. */
+#define SKEEP_POOL_SHARED (64u << 10)
+struct skeep_turn {
+  skeep_pool *pool;
+  void *shared; /* SKEEP_POOL_SHARED bytes, 64-byte aligned */
+  int is_main;
+};
+struct skeep_turn skeep_turn_take(skeep_pool *pool);
+skeep_status skeep_turn_run(const struct skeep_turn *turn, skeep_task *task, void *arg, uint32_t tasks);
+void skeep_turn_give(const struct skeep_turn *turn);
+/* Counts an operation as a user of the pool, for which skeep_pool_destroy waits. */
+void skeep_pool_enter(skeep_pool *pool);
+void skeep_pool_leave(skeep_pool *pool);
+
 /* Runs f(arg) on this thread; 0 when it returned, else the address of the mapped page that could not be read
- * (f was left where it stood). Nests. Costs about 15 ns. */
+ * (f was left where it stood). Nests. Costs about 15 ns. The thread must not block SIGBUS. */
 uint64_t skeep_guarded(void (*f)(void *arg), void *arg);
+/* Lets SIGBUS through on this thread, once the guard is installed; 1 when it was blocked: skeep_guard_shut then
+ * blocks it again. A thread that was open once in a step (its serial, 0 = none) is not asked again. */
+int skeep_guard_open(uint64_t step);
+void skeep_guard_shut(void);
 #define SKEEP_MATMUL_SCRATCH (512u << 10)
+
+/* As a function's first line: errno is afterwards what it was before. */
+static inline void skeep_errno_restore(const int *before) { errno = *before; }
+#define SKEEP_KEEP_ERRNO const int errno_before __attribute__((unused, cleanup(skeep_errno_restore))) = errno
 
 static inline skeep_status skeep_ok(void) { return (skeep_status){SKEEP_OK, -1, 0}; }
 static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t detail) {

@@ -3,13 +3,18 @@
 
 _Static_assert(SKEEP_MAX_OPERANDS <= 32, "operands are numbered in the bits of a word");
 
-static void unpin(struct skeep_op *op) {
+/* Everything that an operation holds, and the errno of before. */
+static void give_back(struct skeep_op *op) {
+  if (op->opened) skeep_guard_shut();
   while (op->pins) skeep_slot_unpin(op->pinned[--op->pins]);
+  if (op->pool) skeep_pool_leave(op->pool);
+  errno = op->error;
 }
 
-/* Makes sure that the slot of v and its root stay until the operation or its step ends. */
-static skeep_status hold(struct skeep_op *op, const skeep_view *v, struct skeep_slot **root) {
-  if (op->step) return skeep_step_pin(op->step, v->cell, v->generation, root);
+/* Makes sure that the slot of an operand and its root stay until the operation or its step ends. */
+static skeep_status hold(struct skeep_op *op, uint32_t operand, struct skeep_slot **root) {
+  const skeep_view *v = op->v[operand];
+  if (op->step) return skeep_step_pin(op->step, v->cell, v->generation, operand, root);
   struct skeep_slot *slot;
   const skeep_status st = skeep_cell_pin(v->cell, v->generation, &slot);
   if (st.code != SKEEP_OK) return st;
@@ -28,17 +33,24 @@ static int overlaps(const skeep_view *o, const skeep_view *i, int may_be_same) {
            !memcmp(&o->layout, &i->layout, sizeof o->layout));
 }
 
+/* Pages of a file: ours, or the host's own. */
+static int may_fault(const struct skeep_slot *root) {
+  return root->kind == SKEEP_FILE || (root->kind == SKEEP_BORROWED && root->domain == SKEEP_DOMAIN_OFFHEAP);
+}
+
 static skeep_status check(struct skeep_op *op, uint32_t outputs, uint32_t in_place, uint32_t *operand) {
+  int mapped = 0;
   for (uint32_t i = 0; i < op->count; i++) {
     const skeep_view *v = op->v[i];
     if (!v) continue;
     *operand = i;
     struct skeep_slot *root;
-    skeep_status st = hold(op, v, &root);
+    skeep_status st = hold(op, i, &root);
     if (st.code == SKEEP_ERR_CLOSED) st.detail = v->storage;
     if (st.code != SKEEP_OK) return st;
     st = skeep_view_check_held(v, root);
     if (st.code != SKEEP_OK) return st;
+    mapped |= may_fault(root);
     if (!(outputs >> i & 1)) continue;
     if (root->readonly) return skeep_fail(SKEEP_ERR_READONLY, 0, root->id);
     if (skeep_view_overlaps_itself(v)) return skeep_fail(SKEEP_ERR_OVERLAP, 0, i);
@@ -50,23 +62,27 @@ static skeep_status check(struct skeep_op *op, uint32_t outputs, uint32_t in_pla
       if (i != o && op->v[i] && overlaps(op->v[o], op->v[i], in_place >> i & 1 & ~(outputs >> i)))
         return skeep_fail(SKEEP_ERR_OVERLAP, 0, i);
   }
+  if (mapped) op->opened = skeep_guard_open(op->step ? skeep_step_serial(op->step) : 0);
   return skeep_ok();
 }
 
-skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_view *const *operands, uint32_t count,
-                           uint32_t outputs, uint32_t in_place) {
+skeep_status skeep_op_hold(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
+                           uint32_t count, uint32_t outputs, uint32_t in_place) {
   uint32_t operand = 0;
-  op->pool = NULL;
+  op->error = errno;
+  op->pool = pool;
   op->step = step;
   op->count = count;
   op->pins = 0;
+  op->opened = 0;
   if (count > SKEEP_MAX_OPERANDS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, count);
+  if (pool) skeep_pool_enter(pool);
   for (uint32_t i = 0; i < count; i++)
     op->v[i] = operands[i] ? skeep_operand_settled(operands[i], &op->settled[i]) : NULL;
   skeep_status st = check(op, outputs, in_place, &operand);
   if (st.code != SKEEP_OK) {
     st.operand = (int32_t)operand;
-    unpin(op);
+    give_back(op);
   }
   return st;
 }
@@ -78,18 +94,27 @@ skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, 
     const skeep_status st = skeep_step_enter(step);
     if (st.code != SKEEP_OK) return st;
   }
-  skeep_operand_roles(id, count, &outputs, &in_place);
-  skeep_status st = pool ? skeep_op_hold(op, step, operands, count, outputs, in_place)
-                         : skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  skeep_status st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  if (pool) {
+    skeep_operand_roles(id, count, &outputs, &in_place);
+    st = skeep_op_hold(op, pool, step, operands, count, outputs, in_place);
+  }
   if (st.code == SKEEP_OK) {
     st = skeep_operands_check(id, op->v, count);
-    if (st.code != SKEEP_OK) unpin(op);
+    if (st.code != SKEEP_OK) give_back(op);
   }
-  op->pool = pool;
   return step ? skeep_step_keep(step, st) : st;
 }
 
+/* The operand whose bytes hold an address, or -1. */
+static int32_t operand_at(const struct skeep_op *op, uint64_t address) {
+  for (uint32_t i = 0; i < op->count; i++)
+    if (op->v[i] && address - op->v[i]->data < op->v[i]->bytes) return (int32_t)i;
+  return -1;
+}
+
 skeep_status skeep_op_end(struct skeep_op *op, skeep_status status) {
-  unpin(op);
+  if (status.code == SKEEP_ERR_FAULT) status.operand = operand_at(op, status.detail);
+  give_back(op);
   return op->step ? skeep_step_keep(op->step, status) : status;
 }

@@ -383,7 +383,7 @@ skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const skeep_view
 
 #define CHUNK 512     /* positions, the smallest chunk; a multiple of SKEEP_ATTEND_BLOCK */
 #define CHUNKS 8      /* a row sees at most one more (chunks begin at absolute positions) */
-#define SPREAD 16384u /* floats of partial results on the caller's stack */
+#define SPREAD (SKEEP_POOL_SHARED / sizeof(float)) /* partial results that there is room for */
 
 struct attend {
   const skeep_view *q, *k, *v, *positions, *sequences, *y;
@@ -552,23 +552,25 @@ static void spread_task(void *arg, uint32_t task, void *scratch) {
 
 /* One token whose tiles are too few for the threads: as many tiles at a time as the partial results have room for. */
 static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_time) {
-  float partial[SPREAD];
-  a->partial = partial;
-  for (a->first_tile = 0; a->first_tile < a->tiles; a->first_tile += at_a_time) {
+  const struct skeep_turn turn = skeep_turn_take(pool);
+  skeep_status st = skeep_ok();
+  a->partial = turn.shared;
+  for (a->first_tile = 0; st.code == SKEEP_OK && a->first_tile < a->tiles; a->first_tile += at_a_time) {
     const int64_t tiles = least(at_a_time, a->tiles - a->first_tile), size = partial_size(a, a->head_tile);
-    SKEEP_TRY(skeep_pool_run(pool, spread_task, a, (uint32_t)(tiles * a->chunks)));
-    for (int64_t i = 0; i < tiles; i++) {
+    st = skeep_turn_run(&turn, spread_task, a, (uint32_t)(tiles * a->chunks));
+    for (int64_t i = 0; st.code == SKEEP_OK && i < tiles; i++) {
       struct rows r;
       int64_t token = -1, end = 0;
       uint32_t started = 1; /* the first chunk is the total */
       tile_rows(a, a->first_tile + i, &token, &end, &r);
-      float *p = partial + i * a->chunks * size;
+      float *p = a->partial + i * a->chunks * size;
       for (int64_t c = 1; c < a->chunks; c++)
         chunk_add(a, &r, 0, INT64_MAX, partial_at(p, r.heads), partial_at(p + c * size, r.heads), &started);
       rows_finish(a, &r, partial_at(p, r.heads));
     }
   }
-  return skeep_ok();
+  skeep_turn_give(&turn);
+  return st;
 }
 
 /* The indices of the next tokens, none of which sees more than the ring holds. */

@@ -6,7 +6,6 @@
  * are written only while the gate is closed and, apart from workers about to leave, empty. */
 #include "internal.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -23,6 +22,7 @@
 #define DEFAULT_SCRATCH (1ull << 20)
 #define HUGE_PAGE (2ull << 20)
 #define SPIN_NS 20000
+#define DESTROYED (1u << 31)
 
 /* Words that different threads write live on different cache lines. */
 #define LINE __attribute__((aligned(64)))
@@ -50,10 +50,13 @@ struct skeep_pool {
   pthread_mutex_t turn LINE;
   pthread_cond_t free;
   int main_busy, spare_busy;
+  uint32_t users LINE; /* operations that have begun, and DESTROYED */
 
   uint32_t threads;
+  uint32_t wake;   /* workers that a region calls: no more than find a processor */
+  int64_t spin_ns; /* how long a thread watches before it sleeps: not at all when it keeps others from working */
   size_t scratch;  /* bytes of each set */
-  char *memory;    /* threads + 1 sets: the caller's, the workers', the spare one */
+  char *memory;    /* threads + 1 sets: the caller's, the workers', the spare one; then what two turns share */
   size_t length;
   struct worker *workers; /* threads - 1 */
 };
@@ -79,11 +82,11 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* Waits for a word to differ from value, SPIN_NS at most; returns what it holds. */
-static uint32_t spin_while(uint32_t *word, uint32_t value) {
+/* Waits for a word to differ from value, so long at most; returns what it holds. */
+static uint32_t spin_while(uint32_t *word, uint32_t value, int64_t ns) {
   uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-  if (seen != value) return seen;
-  const int64_t until = now_ns() + SPIN_NS;
+  if (seen != value || !ns) return seen;
+  const int64_t until = now_ns() + ns;
   do {
     for (int i = 0; i < 32; i++) {
       if ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != value) return seen;
@@ -123,7 +126,7 @@ static void *work(void *p) {
   skeep_pool *pool = w->pool;
   uint32_t seen = 0;
   for (;;) {
-    uint32_t epoch = spin_while(&pool->epoch, seen);
+    uint32_t epoch = spin_while(&pool->epoch, seen, pool->spin_ns);
     if (epoch == seen) {
       __atomic_add_fetch(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
       while ((epoch = __atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST)) == seen) futex_wait(&pool->epoch, seen);
@@ -154,12 +157,12 @@ static void run_region(skeep_pool *pool, skeep_task *task, void *arg, uint32_t t
   }
   __atomic_and_fetch(&pool->gate, ~CLOSED, __ATOMIC_RELEASE);
   __atomic_add_fetch(&pool->epoch, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST)) futex_wake(&pool->epoch, tasks - 1);
+  if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST)) futex_wake(&pool->epoch, tasks - 1 < pool->wake ? tasks - 1 : pool->wake);
   take_part(pool, pool->memory);
   uint32_t inside = __atomic_or_fetch(&pool->gate, CLOSED, __ATOMIC_ACQ_REL);
-  const int64_t until = inside == CLOSED ? 0 : now_ns() + SPIN_NS;
+  const int64_t until = inside == CLOSED || !pool->spin_ns ? 0 : now_ns() + pool->spin_ns;
   while ((inside = __atomic_load_n(&pool->gate, __ATOMIC_ACQUIRE)) != CLOSED) {
-    if (now_ns() < until) {
+    if (until && now_ns() < until) {
       pause_cpu();
       continue;
     }
@@ -170,29 +173,31 @@ static void run_region(skeep_pool *pool, skeep_task *task, void *arg, uint32_t t
   }
 }
 
-/* Takes the workers (1) or, when they are busy, the spare scratch (0). */
-static int turn_begin(skeep_pool *pool) {
+/* The workers or, when they are busy, the spare scratch. */
+struct skeep_turn skeep_turn_take(skeep_pool *pool) {
   pthread_mutex_lock(&pool->turn);
   while (pool->main_busy && pool->spare_busy) pthread_cond_wait(&pool->free, &pool->turn);
   const int is_main = !pool->main_busy;
   *(is_main ? &pool->main_busy : &pool->spare_busy) = 1;
   pthread_mutex_unlock(&pool->turn);
-  return is_main;
+  char *shared = pool->memory + (pool->threads + 1) * pool->scratch;
+  return (struct skeep_turn){pool, shared + (is_main ? 0 : SKEEP_POOL_SHARED), is_main};
 }
 
-static void turn_end(skeep_pool *pool, int is_main) {
+void skeep_turn_give(const struct skeep_turn *turn) {
+  skeep_pool *pool = turn->pool;
   pthread_mutex_lock(&pool->turn);
-  *(is_main ? &pool->main_busy : &pool->spare_busy) = 0;
+  *(turn->is_main ? &pool->main_busy : &pool->spare_busy) = 0;
   pthread_cond_signal(&pool->free);
   pthread_mutex_unlock(&pool->turn);
 }
 
-skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks) {
+skeep_status skeep_turn_run(const struct skeep_turn *turn, skeep_task *task, void *arg, uint32_t tasks) {
+  skeep_pool *pool = turn->pool;
   uint64_t fault;
   if (tasks > MAX_TASKS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, tasks);
   if (!tasks) return skeep_ok();
-  const int is_main = turn_begin(pool);
-  if (is_main) {
+  if (turn->is_main) {
     run_region(pool, task, arg, tasks);
     fault = pool->fault;
   } else {
@@ -200,8 +205,21 @@ skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint3
     struct share s = {task, arg, pool->memory + pool->threads * pool->scratch, tasks, &next};
     fault = skeep_guarded(run_share, &s);
   }
-  turn_end(pool, is_main);
   return fault ? skeep_fail(SKEEP_ERR_FAULT, -1, fault) : skeep_ok();
+}
+
+skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks) {
+  const struct skeep_turn turn = skeep_turn_take(pool);
+  const skeep_status st = skeep_turn_run(&turn, task, arg, tasks);
+  skeep_turn_give(&turn);
+  return st;
+}
+
+void skeep_pool_enter(skeep_pool *pool) { __atomic_add_fetch(&pool->users, 1, __ATOMIC_ACQUIRE); }
+
+/* Who leaves last does not touch the pool behind that: at most its address, to wake whoever destroys it. */
+void skeep_pool_leave(skeep_pool *pool) {
+  if (__atomic_sub_fetch(&pool->users, 1, __ATOMIC_SEQ_CST) == DESTROYED) futex_wake(&pool->users, 1);
 }
 
 /* ---- life ---- */
@@ -224,12 +242,17 @@ static void release(skeep_pool *pool) {
   free(pool);
 }
 
+/* Processors that this thread may run on; at least 1. */
+static uint32_t processors(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+}
+
 skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **out) {
+  SKEEP_KEEP_ERRNO;
   if (!out) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
-  if (!threads) {
-    cpu_set_t set;
-    threads = sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
-  }
+  const uint32_t room = processors();
+  if (!threads) threads = room < MAX_THREADS ? room : MAX_THREADS;
   if (threads > MAX_THREADS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
   if (!scratch) scratch = DEFAULT_SCRATCH;
   if (scratch < SKEEP_MATMUL_SCRATCH) scratch = SKEEP_MATMUL_SCRATCH;
@@ -244,7 +267,9 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   pool->threads = threads;
   pool->scratch = scratch;
   pool->gate = CLOSED;
-  pool->length = scratch * (threads + 1);
+  pool->length = scratch * (threads + 1) + 2 * SKEEP_POOL_SHARED;
+  pool->wake = (threads < room ? threads : room) - 1;
+  pool->spin_ns = threads > room ? 0 : SPIN_NS;
   pool->workers = calloc(threads, sizeof *pool->workers);
   void *memory = mmap(NULL, pool->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory != MAP_FAILED) pool->memory = memory;
@@ -282,10 +307,13 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
 }
 
 void skeep_pool_destroy(skeep_pool *pool) {
+  SKEEP_KEEP_ERRNO;
   if (!pool) return;
-  pthread_mutex_lock(&pool->turn);
-  while (pool->main_busy || pool->spare_busy) pthread_cond_wait(&pool->free, &pool->turn);
-  pthread_mutex_unlock(&pool->turn);
+  uint32_t users = __atomic_or_fetch(&pool->users, DESTROYED, __ATOMIC_SEQ_CST);
+  while (users != DESTROYED) {
+    futex_wait(&pool->users, users);
+    users = __atomic_load_n(&pool->users, __ATOMIC_SEQ_CST);
+  }
   stop_workers(pool, pool->threads - 1);
   release(pool);
 }

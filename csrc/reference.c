@@ -131,7 +131,7 @@ static skeep_status get(const skeep_view *view, const int64_t *index, const void
   skeep_status st;
   if (!view) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
   if (!out) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
-  st = skeep_op_hold(&op, NULL, &view, 1, 0, 0);
+  st = skeep_op_hold(&op, NULL, NULL, &view, 1, 0, 0);
   if (st.code != SKEEP_OK) return st;
   if (!index && view->layout.rank) st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, 1);
   for (uint32_t a = 0; st.code == SKEEP_OK && a < view->layout.rank; a++)
@@ -214,7 +214,7 @@ skeep_status skeep_reference_matmul_t(const skeep_view *x, const skeep_view *w, 
   struct product p;
   for (int32_t i = 0; i < 3; i++)
     if (!v[i]) return skeep_fail(SKEEP_ERR_ARGUMENT, i, 0);
-  skeep_status st = skeep_op_hold(&op, NULL, v, 4, 1u << 2 | 1u << 3, 0);
+  skeep_status st = skeep_op_hold(&op, NULL, NULL, v, 4, 1u << 2 | 1u << 3, 0);
   if (st.code != SKEEP_OK) return st;
   st = product_check(v);
   if (st.code == SKEEP_OK) st = reader_open(&p.x, x, 0);

@@ -22,7 +22,8 @@
 
 #include "internal.h"
 
-#define SKEEP_SLOT_BYTES 256u
+#define SKEEP_SLOT_BYTES 512u
+#define SKEEP_NAME_BYTES 256u /* of a storage's name and its end */
 #define SKEEP_CLOSING (1ull << 32) /* no new pins: a close has begun */
 #define SKEEP_RETIRED (1ull << 33) /* the last unpin ends its life */
 #define SKEEP_PIN_COUNT 0xffffffffull
@@ -49,6 +50,7 @@ struct skeep_slot {
   int64_t file_size, mtime_s, mtime_ns;
   enum skeep_kind kind;
   int fd;
+  char name[SKEEP_NAME_BYTES]; /* of a root, for messages; stays until the slot serves somebody else */
 } __attribute__((aligned(SKEEP_SLOT_BYTES)));
 _Static_assert(sizeof(struct skeep_slot) == SKEEP_SLOT_BYTES, "a slot's address is a multiple of its size");
 
@@ -72,6 +74,8 @@ skeep_status skeep_cell_pin(uint64_t cell, uint64_t generation, struct skeep_slo
 void skeep_slot_unpin(struct skeep_slot *slot);
 /* Gives back one pin on this slot alone. */
 void skeep_slot_drop(struct skeep_slot *slot);
+/* The id of the open storage whose bytes hold an address now, or 0. */
+uint64_t skeep_storage_at(uint64_t address);
 /* As skeep_storage_verify, for a pinned root. */
 skeep_status skeep_root_verify(const struct skeep_slot *root);
 /* Everything that skeep_view_check checks except liveness; root is held. */
@@ -82,18 +86,22 @@ void skeep_view_range(const skeep_view *view, uint64_t *from, uint64_t *to);
 /* Whether two indices of a checked view may share an element (a stride of 0, or one that is too small). */
 int skeep_view_overlaps_itself(const skeep_view *view);
 
-/* What skeep_op_begin does for a call that needs no pool; step is not entered, and errors are not kept in it. */
-skeep_status skeep_op_hold(struct skeep_op *op, skeep_step *step, const skeep_view *const *operands, uint32_t count,
-                           uint32_t outputs, uint32_t in_place);
+/* What skeep_op_begin does first, and all that a call without a pool (NULL) needs; step is not entered, and errors are
+ * not kept in it. */
+skeep_status skeep_op_hold(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
+                           uint32_t count, uint32_t outputs, uint32_t in_place);
 
+/* Tells the runs of all steps apart, from 1. */
+uint64_t skeep_step_serial(const skeep_step *step);
 /* Whether a step pins a slot. */
 int skeep_step_holds(const skeep_step *step, const struct skeep_slot *slot);
 /* Gives back the pin of a step on a slot, and its pins on all marks. What it needs again, it pins again. */
 void skeep_step_forget(skeep_step *step, struct skeep_slot *slot);
 void skeep_step_forget_marks(skeep_step *step);
-/* Makes sure that a step pins the live slot (cell, generation) and its root: ERR_ARGUMENT, ERR_CLOSED, or ERR_MEMORY
- * when the step pins as many as it was made for (detail: how many). */
-skeep_status skeep_step_pin(skeep_step *step, uint64_t cell, uint64_t generation, struct skeep_slot **root);
+/* Makes sure that a step pins the live slot (cell, generation) and its root, for this operand: ERR_ARGUMENT,
+ * ERR_CLOSED, or ERR_MEMORY when the step pins as many as it was made for (detail: how many). */
+skeep_status skeep_step_pin(skeep_step *step, uint64_t cell, uint64_t generation, uint32_t operand,
+                            struct skeep_slot **root);
 /* Begins one operation of a step: its first error, or ERR_ARGUMENT outside of begin and end. */
 skeep_status skeep_step_enter(skeep_step *step);
 /* Keeps the first error of a step; returns status. */

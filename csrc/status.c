@@ -1,33 +1,77 @@
 /* The sentence of each status, and the version of the ABI. */
-#include "internal.h"
+#include "slot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 uint32_t skeep_abi_version(void) { return SKEEP_ABI_VERSION; }
 
-/* %D stands for the detail in decimal, %X in hexadecimal, %A for it as a signed number, %E for the name of the
- * encoding that it is, %H and %L for the encoding in its upper half and the operation in its lower. */
-static const char *const sentences[] = {
-    [SKEEP_OK] = "ok",
-    [SKEEP_ERR_CLOSED] = "storage %D (or the mark of it that the view was made in) is closed",
-    [SKEEP_ERR_BUSY] = "storage is in use: %D pins are held by others",
-    [SKEEP_ERR_ARGUMENT] = "invalid argument (field %D)",
-    [SKEEP_ERR_BOUNDS] = "layout reaches outside of the bytes: it needs %D",
-    [SKEEP_ERR_SHAPE] = "shape does not fit the operation (axis %A)",
-    [SKEEP_ERR_FORMAT] = "format %E is unknown or not accepted here",
-    [SKEEP_ERR_LAYOUT] = "strides, block axis or order are not accepted here (axis %A)",
-    [SKEEP_ERR_NO_KERNEL] = "no kernel for operation %L on encoding %H",
-    [SKEEP_ERR_MEMORY] = "out of memory: %D bytes asked for",
-    [SKEEP_ERR_IO] = "system call failed: errno %D",
-    [SKEEP_ERR_FAULT] = "a mapped page could not be read at address %X (file truncated, or an I/O error)",
-    [SKEEP_ERR_CHANGED] = "the file mapped as storage %D changed since it was mapped",
-    [SKEEP_ERR_OVERLAP] = "output overlaps input %A",
-    [SKEEP_ERR_INDEX] = "index data out of range at position %D",
-    [SKEEP_ERR_READONLY] = "output lies in read-only storage %D",
-    [SKEEP_ERR_VALUE] = "element %D is not finite, or too large for the format",
+/* When a sentence is the right one: all that its row asks for. */
+enum when {
+  OPERAND = 1, /* the status names an operand */
+  ZERO = 2,    /* the detail is 0 */
+  MOST = 4,    /* the detail is the largest number, or -1 */
+  SAME = 8     /* the detail is the operand */
 };
-#define SENTENCES (int32_t)(sizeof sentences / sizeof sentences[0])
+
+/* The first row that fits a status has its sentence. %C stands for the code, %D for the detail in decimal, %X in
+ * hexadecimal, %E for the name of the encoding that it is, %H and %L for the encoding in its upper half and the
+ * operation in its lower, %F for the field of skeep_view at that byte, %S for the storage with that id, %A for " of"
+ * and the open storage that holds that address, if one does. */
+static const struct {
+  int32_t code;
+  uint32_t when;
+  const char *text;
+} sentences[] = {
+    {SKEEP_OK, 0, "ok"},
+    {SKEEP_ERR_CLOSED, ZERO, "the storage (or the mark of it that the view was made in) is closed"},
+    {SKEEP_ERR_CLOSED, 0, "%S (or the mark of it that the view was made in) is closed"},
+    {SKEEP_ERR_BUSY, 0, "storage is in use: %D pins are held by others"},
+    {SKEEP_ERR_ARGUMENT, OPERAND | ZERO, "the view is absent"},
+    {SKEEP_ERR_ARGUMENT, OPERAND, "invalid field of the view: %F"},
+    {SKEEP_ERR_ARGUMENT, 0, "invalid argument (parameter %D from 0, or byte %D of the struct of parameters)"},
+    {SKEEP_ERR_BOUNDS, MOST, "layout reaches outside of the bytes, and of any address"},
+    {SKEEP_ERR_BOUNDS, 0, "layout reaches outside of the bytes: it needs %D"},
+    {SKEEP_ERR_SHAPE, 0, "shape does not fit the operation (axis %D)"},
+    {SKEEP_ERR_FORMAT, 0, "format %E is unknown or not accepted here"},
+    {SKEEP_ERR_LAYOUT, MOST, "block axis or order are not accepted here"},
+    {SKEEP_ERR_LAYOUT, 0, "strides, block axis or order are not accepted here (axis %D)"},
+    {SKEEP_ERR_NO_KERNEL, ZERO, "this memory domain has no implementation"},
+    {SKEEP_ERR_NO_KERNEL, 0, "no kernel for operation %L on encoding %H"},
+    {SKEEP_ERR_MEMORY, OPERAND, "the step holds %D storages, as many as it was made for"},
+    {SKEEP_ERR_MEMORY, 0, "out of memory: %D bytes asked for"},
+    {SKEEP_ERR_IO, 0, "system call failed: errno %D"},
+    {SKEEP_ERR_FAULT, 0, "a mapped page%A could not be read at address %X (file truncated, or an I/O error)"},
+    {SKEEP_ERR_CHANGED, 0, "the file mapped as %S changed since it was mapped"},
+    {SKEEP_ERR_OVERLAP, OPERAND | SAME, "output overlaps itself"},
+    {SKEEP_ERR_OVERLAP, 0, "output overlaps operand %D"},
+    {SKEEP_ERR_INDEX, 0, "index out of range (number %D of the indices)"},
+    {SKEEP_ERR_READONLY, 0, "output lies in read-only %S"},
+    {SKEEP_ERR_VALUE, 0, "element %D is not finite, or too large for the format"},
+};
+
+static const char *sentence_of(skeep_status s) {
+  const uint32_t is = (s.operand >= 0 ? OPERAND : 0) | (s.detail == 0 ? ZERO : 0) | (s.detail == UINT64_MAX ? MOST : 0) |
+                      ((uint64_t)s.operand == s.detail ? SAME : 0);
+  for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
+    if (sentences[i].code == s.code && !(sentences[i].when & ~is)) return sentences[i].text;
+  return "unknown status %C (detail %D)";
+}
+
+/* What a status names by its byte in skeep_view; the last row ends before the struct does. */
+static const struct {
+  size_t byte;
+  const char *name;
+} fields[] = {
+#define FIELD(name) {offsetof(skeep_view, name), #name}
+    FIELD(data),          FIELD(bytes),           FIELD(cell),           FIELD(generation),
+    FIELD(storage),       FIELD(value),           FIELD(dtype),          FIELD(encoding),
+    FIELD(layout.shape),  FIELD(layout.stride),   FIELD(layout.offset),  FIELD(layout.block),
+    FIELD(layout.rank),   FIELD(layout.block_axis), FIELD(layout.row_axis), FIELD(layout.reserved),
+    FIELD(layout.order.family), FIELD(layout.order.panel), FIELD(layout.order.interleave), FIELD(layout.order.version),
+    FIELD(layout.reserved2), FIELD(reserved),
+#undef FIELD
+};
 
 /* A sentence under construction: counts everything, keeps what fits. */
 struct text {
@@ -40,34 +84,68 @@ static void put(struct text *t, const char *s) {
     if (t->length + 1 < t->size) t->at[t->length] = *s;
 }
 
-static void put_encoding(struct text *t, uint64_t id) {
+static void put_number(struct text *t, const char *before, uint64_t n) {
   char number[24];
+  put(t, before);
+  snprintf(number, sizeof number, "%" PRIu64, n);
+  put(t, number);
+}
+
+static void put_encoding(struct text *t, uint64_t id) {
   const skeep_encoding_info *e = id <= UINT32_MAX ? skeep_encoding_find((uint32_t)id) : NULL;
-  snprintf(number, sizeof number, "%" PRIu64, id);
-  put(t, e ? e->name : number);
+  if (e)
+    put(t, e->name);
+  else
+    put_number(t, "", id);
+}
+
+static void put_field(struct text *t, uint64_t byte) {
+  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+    if (fields[i].byte == byte) {
+      put(t, fields[i].name);
+      return;
+    }
+  put_number(t, "byte ", byte);
+}
+
+static void put_storage(struct text *t, uint64_t id) {
+  char name[SKEEP_NAME_BYTES];
+  put_number(t, "storage ", id);
+  if (!skeep_storage_name(id, name, sizeof name)) return;
+  put(t, " \"");
+  put(t, name);
+  put(t, "\"");
 }
 
 size_t skeep_status_text(skeep_status s, char *text, size_t size) {
+  SKEEP_KEEP_ERRNO;
   struct text t = {text, text ? size : 0, 0};
   char number[32];
-  const char *p = "unknown status %D";
-  if (s.code >= 0 && s.code < SENTENCES) p = sentences[s.code];
   if (s.operand >= 0) {
-    snprintf(number, sizeof number, "operand %" PRId32 ": ", s.operand);
-    put(&t, number);
+    put_number(&t, "operand ", (uint64_t)s.operand);
+    put(&t, ": ");
   }
-  for (; *p; p++) {
+  for (const char *p = sentence_of(s); *p; p++) {
     if (*p != '%') {
       put(&t, (const char[]){*p, 0});
       continue;
     }
     switch (*++p) {
-    case 'D': snprintf(number, sizeof number, "%" PRIu64, s.detail); put(&t, number); break;
-    case 'A': snprintf(number, sizeof number, "%" PRId64, (int64_t)s.detail); put(&t, number); break;
+    case 'C': snprintf(number, sizeof number, "%" PRId32, s.code); put(&t, number); break;
+    case 'D': put_number(&t, "", s.detail); break;
     case 'X': snprintf(number, sizeof number, "0x%" PRIx64, s.detail); put(&t, number); break;
     case 'E': put_encoding(&t, s.detail); break;
     case 'H': put_encoding(&t, s.detail >> 32); break;
     case 'L': put(&t, skeep_op_name((uint32_t)s.detail)); break;
+    case 'F': put_field(&t, s.detail); break;
+    case 'S': put_storage(&t, s.detail); break;
+    case 'A': {
+      const uint64_t id = skeep_storage_at(s.detail);
+      if (!id) break;
+      put(&t, " of ");
+      put_storage(&t, id);
+      break;
+    }
     }
   }
   if (t.size) t.at[t.length < t.size ? t.length : t.size - 1] = 0;

@@ -1,7 +1,6 @@
 /* Storages: the slab of liveness slots, roots and what they own, marks, pins. */
 #include "slot.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -12,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLAB_RESERVE (256ull << 20) /* address space for a million slots */
+#define SLAB_RESERVE (512ull << 20) /* address space for a million slots */
 #define SLAB_CHUNK (64ull << 10)    /* what the slab grows by */
 #define HUGE_PAGE (2ull << 20)
 
@@ -41,11 +40,12 @@ static skeep_status bad_parameter(uint64_t position) { return skeep_fail(SKEEP_E
 
 /* ---- slots ---- */
 
-/* A closed slot, or NULL when the slab is full or the system refuses. Lock held. */
+/* A closed slot without a name, or NULL when the slab is full or the system refuses. Lock held. */
 static struct skeep_slot *slot_take(void) {
   struct skeep_slot *s = free_slots;
   if (s) {
     free_slots = s->below;
+    s->name[0] = 0;
     return s;
   }
   if (!skeep_slab_base) {
@@ -179,6 +179,7 @@ skeep_status skeep_cell_pin(uint64_t cell, uint64_t generation, struct skeep_slo
 }
 
 skeep_status skeep_pin(skeep_storage h, skeep_storage *pin) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *pinned;
   if (!pin) return bad_parameter(1);
   const skeep_status st = skeep_cell_pin(h.cell, h.generation, &pinned);
@@ -198,6 +199,7 @@ skeep_status skeep_pin(skeep_storage h, skeep_storage *pin) {
 }
 
 skeep_status skeep_unpin(skeep_storage pin) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *p = skeep_slot_at(pin.cell), *pinned = NULL;
   if (!p || (pin.generation & 1)) return bad_parameter(0);
   skeep_status st = skeep_ok();
@@ -258,6 +260,7 @@ static skeep_status root_make(const struct root *r, skeep_storage *out) {
 }
 
 skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_storage *out) {
+  SKEEP_KEEP_ERRNO;
   if (!alignment) alignment = 64;
   if (!bytes) return bad_parameter(0);
   if (alignment & (alignment - 1) || alignment > HUGE_PAGE) return bad_parameter(1);
@@ -293,6 +296,7 @@ skeep_status skeep_storage_allocate(uint64_t bytes, uint64_t alignment, skeep_st
 
 skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain, uint32_t readonly,
                                   void (*release)(void *arg), void *arg, skeep_storage *out) {
+  SKEEP_KEEP_ERRNO;
   const uint64_t a = (uint64_t)(uintptr_t)address;
   if (!address) return bad_parameter(0);
   if (!bytes) return bad_parameter(1);
@@ -312,6 +316,7 @@ skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint32_t domain
 }
 
 skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_storage *out) {
+  SKEEP_KEEP_ERRNO;
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   struct root r = {.bytes = length, .domain = SKEEP_DOMAIN_MAPPED, .readonly = 1, .kind = SKEEP_FILE};
   if (!length) return bad_parameter(2);
@@ -340,6 +345,7 @@ skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_s
 /* ---- asking ---- */
 
 skeep_status skeep_storage_info_of(skeep_storage h, skeep_storage_info *info) {
+  SKEEP_KEEP_ERRNO;
   if (!info) return bad_parameter(1);
   struct skeep_slot *s;
   const skeep_status st = skeep_cell_pin(h.cell, h.generation, &s);
@@ -368,6 +374,7 @@ skeep_status skeep_root_verify(const struct skeep_slot *root) {
 
 /* Runs ask on the pinned root of h. */
 static skeep_status with_root(skeep_storage h, skeep_status (*ask)(const struct skeep_slot *, void *), void *arg) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *s;
   skeep_status st = skeep_cell_pin(h.cell, h.generation, &s);
   if (st.code != SKEEP_OK) return st.code == SKEEP_ERR_ARGUMENT ? bad_parameter(0) : st;
@@ -480,6 +487,7 @@ static void marks_wait(struct skeep_slot *m) {
 
 /* Closes a root and its marks, if_idle only when nobody but step pins it, and leaves them to their pins. */
 static skeep_status root_close(skeep_storage h, skeep_step *step, int if_idle) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *marks = NULL;
   skeep_status st;
   pthread_mutex_lock(&lock);
@@ -537,6 +545,7 @@ skeep_status skeep_storage_left(skeep_storage h, uint64_t *pins) {
 /* ---- marks ---- */
 
 skeep_status skeep_mark_open(skeep_storage h, skeep_storage *mark) {
+  SKEEP_KEEP_ERRNO;
   skeep_status st;
   if (!mark) return bad_parameter(1);
   pthread_mutex_lock(&lock);
@@ -569,6 +578,7 @@ static struct skeep_slot *open_mark(skeep_storage h, skeep_status *st) {
 }
 
 skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *ended = NULL;
   skeep_status st;
   if (step) skeep_step_forget_marks(step);
@@ -582,6 +592,7 @@ skeep_status skeep_mark_release(skeep_storage mark, skeep_step *step) {
 }
 
 skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *ended = NULL;
   uint64_t generation = 0;
   skeep_status st;
@@ -603,6 +614,7 @@ skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step) {
 }
 
 skeep_status skeep_storage_reset(skeep_storage h, skeep_step *step) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *ended = NULL;
   skeep_status st;
   if (step) skeep_step_forget_marks(step);
@@ -613,4 +625,63 @@ skeep_status skeep_storage_reset(skeep_storage h, skeep_step *step) {
   if (!root) return st;
   marks_wait(ended);
   return skeep_ok();
+}
+
+/* ---- names ---- */
+
+/* The slot for which is(slot, value) holds, or NULL. Lock held. Looks at every slot: for messages. */
+static struct skeep_slot *slot_find(int (*is)(const struct skeep_slot *, uint64_t), uint64_t value) {
+  struct skeep_slot *slots = (struct skeep_slot *)(uintptr_t)skeep_slab_base;
+  for (uint64_t i = 0; i < skeep_slab_bytes / SKEEP_SLOT_BYTES; i++)
+    if (is(&slots[i], value)) return &slots[i];
+  return NULL;
+}
+
+/* Marks and pins have their root's id, and no name. */
+static int named(const struct skeep_slot *s, uint64_t id) { return s->id == id && s->name[0]; }
+static int holds(const struct skeep_slot *s, uint64_t address) {
+  return s->kind >= SKEEP_BORROWED && (s->generation & 1) && address - s->address < s->bytes;
+}
+
+uint64_t skeep_storage_at(uint64_t address) {
+  pthread_mutex_lock(&lock);
+  const struct skeep_slot *root = slot_find(holds, address);
+  const uint64_t id = root ? root->id : 0;
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+skeep_status skeep_storage_set_name(skeep_storage h, const char *name) {
+  skeep_status st;
+  size_t length = name ? strlen(name) : 0;
+  const char *cut = "";
+  if (length >= SKEEP_NAME_BYTES) { /* the end of a path tells most; it begins at a whole character of UTF-8 */
+    name += length - (SKEEP_NAME_BYTES - 4);
+    while ((*name & 0xc0) == 0x80) name++;
+    length = strlen(name);
+    cut = "...";
+  }
+  pthread_mutex_lock(&lock);
+  struct skeep_slot *root = open_root(h, &st);
+  if (root) {
+    memcpy(root->name, cut, strlen(cut));
+    if (length) memcpy(root->name + strlen(cut), name, length);
+    root->name[strlen(cut) + length] = 0;
+    st = skeep_ok();
+  }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+size_t skeep_storage_name(uint64_t id, char *text, size_t size) {
+  pthread_mutex_lock(&lock);
+  const struct skeep_slot *root = slot_find(named, id);
+  const size_t length = root ? strlen(root->name) : 0;
+  if (text && size) {
+    const size_t fits = length < size ? length : size - 1;
+    if (fits) memcpy(text, root->name, fits);
+    text[fits] = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  return length;
 }

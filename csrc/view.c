@@ -28,6 +28,7 @@ skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const int64_t *sha
 
 skeep_status skeep_view_of(skeep_storage s, uint64_t byte, uint32_t encoding, uint32_t rank, const int64_t *shape,
                            skeep_view *view) {
+  SKEEP_KEEP_ERRNO;
   uint64_t bytes;
   if (!view) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 5);
   skeep_status st = skeep_bytes_of(encoding, rank, shape, &bytes);
@@ -169,6 +170,7 @@ skeep_status skeep_view_check_held(const skeep_view *v, const struct skeep_slot 
 }
 
 skeep_status skeep_view_check(const skeep_view *v) {
+  SKEEP_KEEP_ERRNO;
   struct skeep_slot *slot;
   if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, 0, 0);
   skeep_status st = skeep_cell_pin(v->cell, v->generation, &slot);

@@ -10,6 +10,7 @@
  *    list (0 = the first view), or -1.
  *  - No call aborts, prints, sets errno, reads the environment (but SKEEP_ISA, once) or changes the locale. Operations do
  *    not allocate; their scratch belongs to the pool and is sized when the pool is made.
+ *  - A call takes less than 16 KiB of its caller's stack.
  *  - Counts are size_t, strides and extents int64_t, addresses in structs uint64_t, so that all
  *    structs are the same on every supported platform (linux on amd64 and arm64).
  *  - Functions are safe to call from any thread unless said otherwise; a skeep_step belongs to one
@@ -44,7 +45,7 @@ extern "C" {
 #endif
 
 /* The ABI of this header: major in the upper 16 bits (changes break), minor in the lower. */
-#define SKEEP_ABI_VERSION 0x00010000u
+#define SKEEP_ABI_VERSION 0x00010001u
 SKEEP_API uint32_t skeep_abi_version(void);
 
 /* ---- status ------------------------------------------------------------------------------- */
@@ -69,16 +70,18 @@ typedef struct skeep_status {
 #define SKEEP_ERR_NO_KERNEL 8 /* no row of the kernel table fits; detail: encoding << 32 | op */
 #define SKEEP_ERR_MEMORY 9    /* out of memory, slots or scratch; detail: bytes asked for */
 #define SKEEP_ERR_IO 10       /* a system call failed; detail: errno value */
-#define SKEEP_ERR_FAULT 11    /* a mapped page could not be read (file truncated, I/O error); detail: address */
-#define SKEEP_ERR_CHANGED 12  /* a mapped file changed size or time since it was mapped; detail: storage id */
+#define SKEEP_ERR_FAULT 11    /* a mapped page could not be read (file truncated, I/O error); detail: address, operand: \
+                                 the one whose bytes hold it */
+#define SKEEP_ERR_CHANGED 12  /* a mapped file changed size or time since it was mapped; detail: storage id, operand: \
+                                 of a step's the one that read it first */
 #define SKEEP_ERR_OVERLAP 13  /* an output overlaps an input; detail: position of the input */
 #define SKEEP_ERR_INDEX 14    /* index data (token id, position, sequence) out of range; detail: its flat position */
 #define SKEEP_ERR_READONLY 15 /* an output lies in a read-only storage; detail: storage id */
 #define SKEEP_ERR_VALUE 16    /* an element that the output's format cannot hold, or the operation not take; detail: its \
                                  flat position */
 
-/* Writes the English sentence for s into text (at most size bytes, always terminated when size > 0).
- * Returns the length of the whole sentence. */
+/* Writes the English sentence for s into text (at most size bytes, always terminated when size > 0), with the names of
+ * storages as they are at this time. Returns the length of the whole sentence. */
 SKEEP_API size_t skeep_status_text(skeep_status s, char *text, size_t size);
 
 /* ---- formats ------------------------------------------------------------------------------- */
@@ -258,6 +261,13 @@ SKEEP_API skeep_status skeep_storage_borrow(void *address, uint64_t bytes, uint3
 SKEEP_API skeep_status skeep_storage_map(int fd, uint64_t offset, uint64_t length, skeep_storage *out);
 /* Facts of an open storage or mark. */
 SKEEP_API skeep_status skeep_storage_info_of(skeep_storage s, skeep_storage_info *info);
+/* Gives an open root a name for messages, such as its file's path: the bytes of name up to its end, copied; of one
+ * with more than 255 bytes the last ones, behind "...". NULL takes the name away. */
+SKEEP_API skeep_status skeep_storage_set_name(skeep_storage s, const char *name);
+/* Writes the name of the storage with this id (of a view, or the detail of a status) into text: at most size bytes,
+ * always terminated when size > 0. Returns the length of the whole name; 0 without one. A closed storage's name stays
+ * known until its slot serves another. Looks through all storages: for messages. */
+SKEEP_API size_t skeep_storage_name(uint64_t id, char *text, size_t size);
 /* ERR_CHANGED when the mapped file's size or modification time is no longer what it was at the map. */
 SKEEP_API skeep_status skeep_storage_verify(skeep_storage s);
 /* Advises the kernel about a byte range of a mapped storage. */
@@ -307,9 +317,14 @@ SKEEP_API skeep_status skeep_view_check(const skeep_view *view);
 /* Bytes that a gap-free tensor of this encoding and shape takes; ERR_BOUNDS when it overflows. */
 SKEEP_API skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const int64_t *shape, uint64_t *bytes);
 
-/* Installs a SIGBUS handler (SA_ONSTACK, chained to the previous one) that turns a fault of an
- * operation on mapped bytes into SKEEP_ERR_FAULT. Idempotent. The Go package calls it at its first
- * mapped storage; other hosts opt in. */
+/* Installs a SIGBUS handler (SA_ONSTACK, chained to the previous one) that turns a fault of an operation on mapped
+ * bytes into SKEEP_ERR_FAULT. Called again, it changes nothing while this handler is the installed one; when the host
+ * has installed another since, this one goes on top again and the host's becomes the previous one;
+ * one that itself calls what was there before it is served by what was there before both. ERR_MEMORY after 16 such
+ * changes. The Go package calls it at every mapped storage; other hosts opt in.
+ * A thread may block SIGBUS: operations open it while they run. The mask is read at a thread's first operation of a
+ * step and at each call without one, so a thread that began a step with SIGBUS open must not block it before the
+ * end. */
 SKEEP_API skeep_status skeep_fault_guard_install(void);
 
 /* Process-wide counters of live storages. */
@@ -325,11 +340,13 @@ SKEEP_API void skeep_counters_read(skeep_counters *out);
 /* Persistent workers and the scratch of their operations. One region runs at a time; a second caller
  * runs its own inline on the spare scratch set, further callers wait. */
 typedef struct skeep_pool skeep_pool;
-/* threads counts the caller; 0 = the processors this thread may run on. scratch is bytes per thread
- * (0 = 1 MiB). */
+/* threads counts the caller; 0 = the processors this thread may run on. scratch is bytes per thread (0 = 1 MiB).
+ * Of more threads than processors only as many work at one region as there are processors, and they sleep between
+ * regions instead of watching for the next: such a pool is about as fast as one of the right size, never faster. */
 SKEEP_API skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **out);
 SKEEP_API uint32_t skeep_pool_threads(const skeep_pool *pool);
-/* Waits for a running region, ends the workers and frees. NULL is fine. */
+/* Waits for the operations that have begun, ends the workers and frees. No operation may begin on the pool any more.
+ * NULL is fine. */
 SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 
 /* A step groups operations: it pins each root and mark once, keeps the first error (later operations return
@@ -339,7 +356,8 @@ SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out);
 SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);
 SKEEP_API skeep_status skeep_step_begin(skeep_step *step);
-/* Unpins, checks every mapped root for change, returns the first error of the step. */
+/* Unpins, checks every mapped root for change, returns the first error of the step. A change names the operation
+ * (see skeep_step_status) and operand that first read the file in this step. */
 SKEEP_API skeep_status skeep_step_end(skeep_step *step);
 /* The first error so far; *op (or NULL) gets the ordinal of the operation that caused it, from 0. */
 SKEEP_API skeep_status skeep_step_status(const skeep_step *step, uint64_t *op);

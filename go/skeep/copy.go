@@ -14,12 +14,15 @@ import (
 type Pool = core.Pool
 
 // NewPool starts so many threads, the caller counted; 0 is one per processor that it may run on. Close
-// ends them.
+// ends them; a pool that becomes unreachable before is reported as a Leak.
 func NewPool(threads int) (*Pool, error) {
 	p, st := core.NewPool(threads, 0)
 	if st.Code != core.OK {
 		return nil, &Error{Op: "start", Storage: "pool", Err: sentinels[st.Code], Detail: st.String()}
 	}
+	var pcs [24]uintptr
+	stack, n := pcs[:runtime.Callers(2, pcs[:])], p.Threads()
+	p.OnDrop(func() { Leak{Storage: "pool", Threads: n, Created: stackText(stack)}.report() })
 	return p, nil
 }
 

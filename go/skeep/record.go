@@ -125,19 +125,33 @@ func (r *record) freed() bool {
 }
 
 // Leak is a storage that became unreachable before it was closed, in a scope that garbage collection
-// does not end.
+// does not end, or a pool of threads; of a pool the domain and scope say nothing.
 type Leak struct {
-	Storage string
+	Storage string // its name; "pool" for a Pool
 	Domain  tensor.Domain
 	Scope   tensor.ScopeKind
 	Bytes   int64
+	Threads int    // of a Pool, its caller counted; 0 for a storage
 	Created string // the stack that made it
+}
+
+// report hands a leak to the hook, or to the log.
+func (l Leak) report() {
+	if hook := leakHook.Load(); hook != nil {
+		(*hook)(l)
+		return
+	}
+	if l.Threads > 0 {
+		slog.Warn("skeep: pool was never closed", "threads", l.Threads, "created", l.Created)
+		return
+	}
+	slog.Warn("skeep: storage was never closed", "storage", l.Storage, "bytes", l.Bytes, "domain", l.Domain, "created", l.Created)
 }
 
 var leakHook atomic.Pointer[func(Leak)]
 
-// OnLeak sets what happens when a storage of a ModelScope or ForwardScope is found unreachable and not
-// closed: its bytes are lost. The hook runs on a goroutine of its own. nil restores the default, a
+// OnLeak sets what happens when a storage of a ModelScope or ForwardScope, or a Pool, is found unreachable and not
+// closed: its bytes or threads are lost. The hook runs on a goroutine of its own. nil restores the default, a
 // warning through slog.
 func OnLeak(hook func(Leak)) {
 	if hook == nil {
@@ -153,13 +167,7 @@ func abandoned(r *record) {
 		return
 	}
 	if r.spec.Scope != tensor.Ambient {
-		leak := Leak{Storage: r.name, Domain: r.spec.Domain, Scope: r.spec.Scope, Bytes: r.bytes, Created: stackText(r.stack())}
-		if hook := leakHook.Load(); hook != nil {
-			(*hook)(leak)
-			return
-		}
-		slog.Warn("skeep: storage was never closed", "storage", leak.Storage, "bytes", leak.Bytes, "domain", leak.Domain,
-			"created", leak.Created)
+		Leak{Storage: r.name, Domain: r.spec.Domain, Scope: r.spec.Scope, Bytes: r.bytes, Created: stackText(r.stack())}.report()
 		return
 	}
 	if st := core.Close(r.handle, nil); st.Code == core.OK {

@@ -217,9 +217,9 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 	if o.model == nil && (o.spec == nil || o.spec.Scope == tensor.Ambient) {
 		makeRoom(0, 1)
 	}
-	guard.Do(func() { guardStatus = core.FaultGuardInstall() })
-	if guardStatus.Code != core.OK {
-		return nil, statusError("map", name, "", guardStatus, nil)
+	// Each time: somebody may have taken the signal over since the last.
+	if st := core.FaultGuardInstall(); st.Code != core.OK {
+		return nil, statusError("map", name, "", st, nil)
 	}
 	spec := tensor.AllocationSpec{Domain: tensor.Mapped, Alignment: 1, Reason: "pages of a file"}
 	if o.spec != nil {
@@ -245,12 +245,6 @@ func MapFile(path string, opts ...Option) (*Storage, error) {
 	return Map(path, f, 0, 0, opts...)
 }
 
-// The SIGBUS handler of the core is installed at the first mapped storage.
-var (
-	guard       sync.Once
-	guardStatus core.Status
-)
-
 // made turns what the core made into a Storage.
 func (r *record) made(o *options, op string, kind trace.Kind, handle core.Storage, st core.Status) (*Storage, error) {
 	if st.Code != core.OK {
@@ -260,6 +254,7 @@ func (r *record) made(o *options, op string, kind trace.Kind, handle core.Storag
 	if st.Code != core.OK {
 		return nil, statusError(op, r.name, "", st, nil)
 	}
+	core.SetName(handle, r.name) // messages of the core have it; a storage just made is open
 	r.handle, r.id = handle, info.ID
 	s := &Storage{r: r, address: info.Address, bytes: r.bytes}
 	r.register()

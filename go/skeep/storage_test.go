@@ -386,6 +386,40 @@ func TestLeaksAreReportedAndNotFreed(t *testing.T) {
 	assert.Empty(t, leaks)
 }
 
+func TestDroppedPoolsAreReported(t *testing.T) {
+	leaks := make(chan Leak, 10)
+	OnLeak(func(l Leak) { leaks <- l })
+	defer OnLeak(nil)
+	func() {
+		p, err := NewPool(2)
+		require.NoError(t, err)
+		require.Equal(t, 2, p.Threads())
+	}()
+	var leak Leak
+	eventually(t, "no report", func() bool {
+		select {
+		case leak = <-leaks:
+			return true
+		default:
+			return false
+		}
+	})
+	assert.Equal(t, "pool", leak.Storage)
+	assert.Equal(t, 2, leak.Threads)
+	assert.Contains(t, leak.Created, "TestDroppedPoolsAreReported")
+
+	// What was closed, also twice, is no leak.
+	func() {
+		p, err := NewPool(2)
+		require.NoError(t, err)
+		p.Close()
+		p.Close()
+	}()
+	runtime.GC()
+	time.Sleep(10 * time.Millisecond)
+	assert.Empty(t, leaks)
+}
+
 // pin uses a storage until the function it returns is called.
 func pin(t *testing.T, s *Storage) (unpin func()) {
 	t.Helper()

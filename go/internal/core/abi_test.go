@@ -57,10 +57,10 @@ func TestStatusText(t *testing.T) {
 		{Status{ErrFormat, 0, 12}, "operand 0: format Q4_K is unknown or not accepted here"},
 		{Status{ErrFormat, 0, 999}, "operand 0: format 999 is unknown or not accepted here"},
 		{Status{ErrNoKernel, 1, 16<<32 | uint64(OpMatMulT)}, "operand 1: no kernel for operation matmul_t on encoding IQ2_XXS"},
-		{Status{ErrLayout, 0, 1<<64 - 1}, "operand 0: strides, block axis or order are not accepted here (axis -1)"},
+		{Status{ErrLayout, 0, 1<<64 - 1}, "operand 0: block axis or order are not accepted here"},
 		{Status{ErrFault, -1, 0x1000}, "a mapped page could not be read at address 0x1000 (file truncated, or an I/O error)"},
-		{Status{77, -1, 5}, "unknown status 5"},
-		{Status{-1, -1, 5}, "unknown status 5"},
+		{Status{77, -1, 5}, "unknown status 77 (detail 5)"},
+		{Status{-1, -1, 5}, "unknown status -1 (detail 5)"},
 	} {
 		if got := c.status.Error(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.status, got, c.want)
@@ -76,6 +76,35 @@ func TestStatusText(t *testing.T) {
 	}
 	if (Status{Code: OK}).Err() != nil || (Status{Code: ErrIO}).Err() == nil {
 		t.Error("Err is nil exactly when the status is OK")
+	}
+}
+
+func TestStorageNames(t *testing.T) {
+	s, st := Allocate(64, 0)
+	if st.Code != OK {
+		t.Fatal(st)
+	}
+	info, _ := InfoOf(s)
+	for _, name := range []string{"weights.gguf", "", "wörter", strings.Repeat("x", 255)} {
+		if st := SetName(s, name); st.Code != OK {
+			t.Fatal(st)
+		}
+		if got := Name(info.ID); got != name {
+			t.Errorf("the name of a storage is %q, want %q", got, name)
+		}
+	}
+	SetName(s, strings.Repeat("x", 1000)+"/m.gguf")
+	if got := Name(info.ID); len(got) > 255 || !strings.HasPrefix(got, "...x") || !strings.HasSuffix(got, "x/m.gguf") {
+		t.Errorf("a long name keeps its end: %q", got)
+	}
+	if st := Close(s, nil); st.Code != OK {
+		t.Fatal(st)
+	}
+	if text := (Status{ErrClosed, 1, info.ID}).String(); !strings.Contains(text, "x/m.gguf\" (or the mark") {
+		t.Errorf("a closed storage keeps its name for messages: %q", text)
+	}
+	if st := SetName(s, "late"); st.Code != ErrClosed {
+		t.Error(st)
 	}
 }
 

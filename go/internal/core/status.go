@@ -41,9 +41,9 @@ func statusOf(s C.skeep_status) Status {
 	return Status{int32(s.code), int32(s.operand), uint64(s.detail)}
 }
 
-// String is the C core's sentence for the status.
+// String is the C core's sentence for the status, with the names of storages as they are now.
 func (s Status) String() string {
-	var text [160]byte
+	var text [512]byte // a name has at most 255
 	c := C.skeep_status{code: C.int32_t(s.Code), operand: C.int32_t(s.Operand), detail: C.uint64_t(s.Detail)}
 	n := C.skeep_status_text(c, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)))
 	return string(text[:min(int(n), len(text)-1)])

@@ -25,13 +25,17 @@ static first step_status(const skeep_step *step) {
 import "C"
 
 import (
+	"runtime"
 	"sync"
 	"unsafe"
 )
 
 // Pool is the persistent worker threads of the core and their scratch. Operations of several goroutines
 // may use one pool: one region runs on the workers, one more on its caller alone, others wait.
-type Pool struct{ c *C.skeep_pool }
+type Pool struct {
+	c       *C.skeep_pool
+	cleanup runtime.Cleanup
+}
 
 // NewPool starts a pool. threads counts the caller, 0 = the processors that this thread may run on; scratch
 // is bytes per thread, 0 = 1 MiB. Close ends it.
@@ -43,15 +47,24 @@ func NewPool(threads int, scratch uint64) (*Pool, Status) {
 	if st := statusOf(p.status); st.Code != OK {
 		return nil, st
 	}
-	return &Pool{p.pool}, statusOf(p.status)
+	return &Pool{c: p.pool}, statusOf(p.status)
 }
 
 // Threads is how many threads work on a region, the caller included; 0 when the pool is closed.
 func (p *Pool) Threads() int { return int(C.skeep_pool_threads(p.ptr())) }
 
-// Close waits for running regions and ends the workers. The pool must not be used by others any more;
-// operations on a closed pool are ErrArgument.
+// OnDrop sets what runs, on a goroutine of its own, when the pool has become unreachable before Close. It must not
+// refer to the pool. The threads stay: an operation that has just fetched the address of an unreachable pool may
+// still be about to begin.
+func (p *Pool) OnDrop(f func()) {
+	p.cleanup.Stop()
+	p.cleanup = runtime.AddCleanup(p, func(f func()) { f() }, f)
+}
+
+// Close waits for the operations that have begun and ends the workers. The pool must not be used by others any more;
+// operations on a closed pool are ErrArgument. Closing it again does nothing.
 func (p *Pool) Close() {
+	p.cleanup.Stop()
 	C.skeep_pool_destroy(p.ptr())
 	p.c = nil
 }

@@ -3,6 +3,7 @@ package core
 /*
 #include "skeep.h"
 #include "slot.h"
+#include <stdlib.h>
 
 static skeep_storage handle(uintptr_t cell, uint64_t generation) { return (skeep_storage){cell, generation}; }
 static void *pointer(uintptr_t address) { return (void *)address; }
@@ -137,7 +138,8 @@ func Map(fd int, offset, length uint64) (Storage, Status) {
 	return madeOf(C.map_(C.int(fd), C.uint64_t(offset), C.uint64_t(length)))
 }
 
-// FaultGuardInstall makes faults of mapped pages inside operations ErrFault. Idempotent.
+// FaultGuardInstall makes faults of mapped pages inside operations ErrFault, again when somebody else has taken the
+// signal over since.
 func FaultGuardInstall() Status { return statusOf(C.skeep_fault_guard_install()) }
 
 // InfoOf is the facts of an open storage or mark.
@@ -147,6 +149,22 @@ func InfoOf(s Storage) (Info, Status) {
 		Address: uintptr(i.info.address), Bytes: uint64(i.info.bytes), ID: uint64(i.info.id), Pins: uint64(i.info.pins),
 		Domain: tensor.Domain(i.info.domain), ReadOnly: i.info.readonly != 0, IsMark: i.info.is_mark != 0,
 	}, statusOf(i.status)
+}
+
+// SetName names a root for the messages of the core; name is copied. Of one with more than 255 bytes the last ones stay.
+func SetName(s Storage, name string) Status {
+	text := C.CString(name)
+	st := statusOf(C.skeep_storage_set_name(s.c(), text))
+	C.free(unsafe.Pointer(text))
+	return st
+}
+
+// Name is the name of the storage with that id, of View.Storage or of a Status' Detail. Empty without one; a closed
+// storage's is known until its slot serves another.
+func Name(id uint64) string {
+	var text [256]byte
+	n := C.skeep_storage_name(C.uint64_t(id), (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)))
+	return string(text[:min(int(n), len(text)-1)])
 }
 
 // Live reports whether the slot at cell is open in that generation. A cell that is no slot is not live.

@@ -1,0 +1,249 @@
+/* The guard among the handlers and masks of a host: it goes back on top when it is installed again, passes on what is
+ * not its own without going round in circles, and serves threads that block SIGBUS. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROWS 512
+#define N 128
+#define BYTES (sizeof(float) * ROWS * N)
+
+static const char *gone; /* a page of a file that is shorter by now */
+static uint32_t *calls;  /* of handlers of the host; shared with children */
+static int file;
+static skeep_storage lent;
+static skeep_view w, x, y;
+static skeep_pool *pool;
+static skeep_step *step;
+
+static void make(void) {
+  static const int64_t x_shape[] = {2, N}, w_shape[] = {ROWS, N}, y_shape[] = {2, ROWS};
+  static skeep_storage sx, sy;
+  char name[] = "/tmp/skeep-test-XXXXXX";
+  file = mkstemp(name);
+  NEED(file >= 0 && unlink(name) == 0 && ftruncate(file, BYTES) == 0);
+  gone = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
+  calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  NEED(gone != MAP_FAILED && calls != MAP_FAILED);
+  /* A mapping of the host's own: what it lends is guarded as well. */
+  NEED(skeep_storage_borrow((void *)(uintptr_t)gone, BYTES, SKEEP_DOMAIN_OFFHEAP, 1, NULL, NULL, &lent).code == SKEEP_OK);
+  NEED(skeep_view_of(lent, 0, SKEEP_F32, 2, w_shape, &w).code == SKEEP_OK);
+  x = check_new(SKEEP_F32, 2, x_shape, &sx);
+  y = check_new(SKEEP_F32, 2, y_shape, &sy);
+  NEED(skeep_pool_create(3, 0, &pool).code == SKEEP_OK && skeep_step_create(0, 0, &step).code == SKEEP_OK);
+  NEED(ftruncate(file, 0) == 0);
+}
+
+/* Reads the page outside of skeep: the host's own fault. */
+static void fault(void) { (void)*(const volatile char *)gone; }
+
+/* ---- handlers of a host ---- */
+
+static sigjmp_buf own;
+static void jumping(int signal) {
+  (void)signal;
+  calls[0]++;
+  siglongjmp(own, 1);
+}
+static int jumps(void) {
+  if (sigsetjmp(own, 1)) return 1;
+  fault();
+  return 0;
+}
+
+static struct sigaction before_a, before_b;
+static void pass(const struct sigaction *to, int signal, siginfo_t *info, void *context) {
+  if (to->sa_flags & SA_SIGINFO) {
+    to->sa_sigaction(signal, info, context);
+  } else if (to->sa_handler == SIG_DFL) {
+    sigaction(SIGBUS, to, NULL);
+  } else {
+    to->sa_handler(signal);
+  }
+}
+static void passing_a(int signal, siginfo_t *info, void *context) {
+  if (++calls[1] > 100) _exit(3); /* round in circles */
+  pass(&before_a, signal, info, context);
+}
+static void passing_b(int signal, siginfo_t *info, void *context) {
+  if (++calls[2] > 100) _exit(3);
+  pass(&before_b, signal, info, context);
+}
+static void take(void (*handler)(int, siginfo_t *, void *), struct sigaction *before) {
+  struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+  action.sa_sigaction = handler;
+  NEED(sigaction(SIGBUS, &action, before) == 0);
+}
+static void take_jumping(void) { NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = jumping}, NULL) == 0); }
+
+/* What becomes of a child that faults outside of skeep after setup, and that an operation was guarded there before:
+ * the signal that ended it. */
+static int ends_by(void (*setup)(void)) {
+  int status = 0;
+  calls[0] = calls[1] = calls[2] = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  NEED(child >= 0);
+  if (!child) {
+    double value;
+    alarm(60);
+    NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL) == 0);
+    setup();
+    if (skeep_get(&w, (const int64_t[]){1, 1}, &value).code != SKEEP_ERR_FAULT) _exit(4);
+    fault();
+    _exit(5);
+  }
+  NEED(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void install(void) { NEED(skeep_fault_guard_install().code == SKEEP_OK); }
+static void alone(void) { install(); }
+static void one_above(void) {
+  install();
+  take(passing_a, &before_a);
+  install();
+}
+static void two_above(void) {
+  install();
+  take(passing_a, &before_a);
+  install();
+  take(passing_b, &before_b);
+  install();
+}
+/* The one below comes back above us: what was before it is now ourselves. */
+static void below_and_above(void) {
+  take(passing_a, &before_a);
+  install();
+  take(passing_a, &before_a);
+  install();
+}
+static void again_and_again(void) {
+  install();
+  for (int i = 0; i < 100; i++) {
+    take(passing_a, &before_a);
+    install();
+  }
+}
+static void test_chains(void) {
+  CHECK(ends_by(alone) == SIGBUS);
+  CHECK(ends_by(one_above) == SIGBUS && calls[1] == 1);
+  CHECK(ends_by(two_above) == SIGBUS && calls[1] == 1 && calls[2] == 1);
+  CHECK(ends_by(below_and_above) == SIGBUS && calls[1] >= 1);
+  CHECK(ends_by(again_and_again) == SIGBUS && calls[1] >= 1);
+}
+
+static sigjmp_buf *out;
+static void last(int signal) {
+  (void)signal;
+  calls[0]++;
+  siglongjmp(*out, 1);
+}
+
+/* In this process: the host jumps out of its handler every time. */
+static void test_on_top_again(void) {
+  struct sigaction ours, now;
+  take_jumping();
+  CHECK_OK(skeep_fault_guard_install());
+  NEED(sigaction(SIGBUS, NULL, &ours) == 0);
+  CHECK(ours.sa_handler != jumping);
+  for (int i = 0; i < 20; i++) {
+    calls[0] = 0;
+    take_jumping(); /* takes the signal over */
+    CHECK_OK(skeep_fault_guard_install());
+    CHECK_OK(skeep_fault_guard_install()); /* changes nothing */
+    NEED(sigaction(SIGBUS, NULL, &now) == 0);
+    CHECK(now.sa_handler == ours.sa_handler);
+    CHECK_FAILS_ON(skeep_matmul_t(pool, NULL, &x, &w, &y), SKEEP_ERR_FAULT, 1);
+    CHECK(calls[0] == 0 && jumps() && calls[0] == 1);
+  }
+  /* One that another one jumped over: each new fault begins at the newest. */
+  sigjmp_buf here;
+  out = &here;
+  take(passing_a, &before_a); /* passes on to us, and we to the jumping one */
+  CHECK_OK(skeep_fault_guard_install());
+  NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = last}, NULL) == 0);
+  CHECK_OK(skeep_fault_guard_install());
+  for (volatile int i = 0; i < 5; i++) {
+    calls[0] = calls[1] = 0;
+    if (!sigsetjmp(here, 1)) fault();
+    CHECK(calls[0] == 1 && calls[1] == 0);
+  }
+  take(passing_b, &before_b);
+  CHECK_OK(skeep_fault_guard_install());
+  for (volatile int i = 0; i < 5; i++) {
+    calls[0] = calls[2] = 0;
+    if (!sigsetjmp(here, 1)) fault();
+    CHECK(calls[0] == 1 && calls[2] == 1);
+  }
+  /* Sent ones are the host's, too. */
+  calls[0] = calls[2] = 0;
+  if (!sigsetjmp(here, 1)) raise(SIGBUS);
+  CHECK(calls[0] == 1 && calls[2] == 1);
+}
+
+static void limit(void) {
+  int failed = 0;
+  for (int i = 0; i < 40; i++) {
+    take(passing_a, &before_a);
+    failed += skeep_fault_guard_install().code == SKEEP_ERR_MEMORY;
+    take(passing_b, &before_b);
+    const skeep_status st = skeep_fault_guard_install();
+    if (st.code != SKEEP_OK && st.code != SKEEP_ERR_MEMORY) _exit(6);
+    failed += st.code == SKEEP_ERR_MEMORY;
+  }
+  _exit(failed ? 7 : 8); /* refused by name after so many changes, and no byte overwritten */
+}
+
+/* ---- threads that block SIGBUS ---- */
+
+static void *blocked(void *arg) {
+  sigset_t set, now;
+  double value;
+  (void)arg;
+  sigfillset(&set);
+  NEED(!pthread_sigmask(SIG_SETMASK, &set, NULL));
+  for (int i = 0; i < 5; i++) {
+    CHECK_FAILS_ON(skeep_matmul_t(pool, NULL, &x, &w, &y), SKEEP_ERR_FAULT, 1);
+    CHECK_FAILS_ON(skeep_convert(pool, NULL, &w, &w), SKEEP_ERR_READONLY, 1); /* a refused one */
+    CHECK_FAILS_ON(skeep_get(&w, (const int64_t[]){1, 1}, &value), SKEEP_ERR_FAULT, 0);
+    CHECK_FAILS_ON(skeep_reference_matmul_t(&x, &w, &y, NULL), SKEEP_ERR_FAULT, 1);
+    CHECK_OK(skeep_step_begin(step));
+    CHECK_OK(skeep_softcap(pool, step, &x, 1, &x));
+    CHECK_FAILS_ON(skeep_matmul_t(pool, step, &x, &w, &y), SKEEP_ERR_FAULT, 1);
+    CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_FAULT);
+    NEED(!pthread_sigmask(SIG_SETMASK, NULL, &now));
+    CHECK(sigismember(&now, SIGBUS) && sigismember(&now, SIGUSR1)); /* as before */
+  }
+  /* Open in one step, blocked in the next. */
+  for (int i = 0; i < 4; i++) {
+    if (i & 1)
+      sigaddset(&set, SIGBUS);
+    else
+      sigdelset(&set, SIGBUS);
+    NEED(!pthread_sigmask(SIG_SETMASK, &set, NULL));
+    CHECK_OK(skeep_step_begin(step));
+    CHECK_FAILS(skeep_matmul_t(pool, step, &x, &w, &y), SKEEP_ERR_FAULT);
+    CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_FAULT);
+  }
+  return NULL;
+}
+
+int main(void) {
+  pthread_t thread;
+  make();
+  test_chains();
+  CHECK(ends_by(limit) == -7);
+  test_on_top_again();
+  NEED(!pthread_create(&thread, NULL, blocked, NULL) && !pthread_join(thread, NULL));
+  skeep_step_destroy(step);
+  skeep_pool_destroy(pool);
+  CHECK_OK(skeep_storage_close(lent, NULL));
+  return check_result();
+}
