@@ -518,7 +518,7 @@ func TestTryCloseBesideClose(t *testing.T) {
 			})
 		}
 		begin.Store(true)
-		wg.Wait()
+		within(t, "a close beside others", wg.Wait)
 		require.EqualValues(t, 1, ended.Load(), "one close wins, and Close is never refused as long as none did")
 		unpin()
 	}
