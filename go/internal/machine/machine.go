@@ -127,39 +127,102 @@ func memory(root fs.FS) (total, available int64, reason string) {
 		}
 	}
 	reason = "installed memory"
-	limit, used := memoryLimit(root)
-	if limit > 0 && (total == 0 || limit < total) {
+	limit, free, name := memoryLimit(root)
+	available = min(available, free)
+	if limit < math.MaxInt64 && (total == 0 || limit < total) {
 		total, reason = limit, "container memory limit"
-		available = min(available, max(limit-used, 0))
+		if name == "memory.high" {
+			reason += " (memory.high)"
+		}
 	}
 	return total, available, reason
 }
 
-// cgroup lists the folders of this process's control group, from its own up to the root, for version 2
-// and for a version 1 controller.
+// cgroup lists the folders of this process's control group, from its own up to the root of what is mounted, for
+// version 2 and for a version 1 controller. Controllers of version 1 may be joined ("cpu,cpuacct"), and where they are
+// mounted under which name is for the system to choose: /proc/self/mountinfo tells. Without it the usual places are
+// looked at.
 func cgroup(root fs.FS, controller string) (v2, v1 []string) {
-	up := func(base, p string) (dirs []string) {
-		for p = strings.Trim(p, "/"); ; p = path.Dir(p) {
-			if p == "." {
-				p = ""
-			}
-			dirs = append(dirs, path.Join(base, p))
-			if p == "" {
-				return dirs
-			}
-		}
-	}
+	mounted := mounts(root)
 	for lines := bufio.NewScanner(bytes.NewReader(text(root, "proc/self/cgroup"))); lines.Scan(); {
 		f := strings.SplitN(lines.Text(), ":", 3)
 		switch {
 		case len(f) != 3:
 		case f[0] == "0" && f[1] == "":
-			v2 = up("sys/fs/cgroup", f[2])
+			at := []mount{{root: "/", point: "sys/fs/cgroup"}}
+			if found := mounted(func(m mount) bool { return m.kind == "cgroup2" }); found != nil {
+				at = found
+			}
+			v2 = append(v2, groups(at, f[2])...)
 		case slices.Contains(strings.Split(f[1], ","), controller):
-			v1 = up("sys/fs/cgroup/"+controller, f[2])
+			at := []mount{{root: "/", point: "sys/fs/cgroup/" + controller}}
+			if f[1] != controller {
+				at = append(at, mount{root: "/", point: "sys/fs/cgroup/" + f[1]})
+			}
+			if found := mounted(func(m mount) bool {
+				return m.kind == "cgroup" && slices.Contains(strings.Split(m.options, ","), controller)
+			}); found != nil {
+				at = found
+			}
+			v1 = append(v1, groups(at, f[2])...)
 		}
 	}
 	return v2, v1
+}
+
+// mount is a hierarchy of control groups: the group root of it is the folder point.
+type mount struct{ root, point, kind, options string }
+
+// mounts reads the mounted file systems; the result picks some, nil when there is none.
+func mounts(root fs.FS) func(which func(mount) bool) []mount {
+	var all []mount
+	for lines := bufio.NewScanner(bytes.NewReader(text(root, "proc/self/mountinfo"))); lines.Scan(); {
+		before, after, _ := strings.Cut(lines.Text(), " - ")
+		b, a := strings.Fields(before), strings.Fields(after)
+		if len(b) >= 5 && len(a) >= 3 {
+			all = append(all, mount{root: unescape(b[3]), point: strings.TrimPrefix(unescape(b[4]), "/"), kind: a[0], options: a[2]})
+		}
+	}
+	return func(which func(mount) bool) (found []mount) {
+		for _, m := range all {
+			if which(m) {
+				found = append(found, m)
+			}
+		}
+		return found
+	}
+}
+
+// unescape undoes what mountinfo does to spaces and the like: \040.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// groups are the folders of group p and of those around it, as far as they are mounted. A mount whose root is
+// another group (a container's, seen from within) shows what is below that; when p is not, its root is the nearest.
+func groups(at []mount, p string) (dirs []string) {
+	for _, m := range at {
+		rest, inside := strings.CutPrefix(path.Clean("/"+p)+"/", strings.TrimSuffix(m.root, "/")+"/")
+		if !inside || strings.Contains(p, "..") {
+			rest = ""
+		}
+		for rest = strings.TrimSuffix(rest, "/"); rest != ""; rest = strings.TrimPrefix(path.Dir("/"+rest), "/") {
+			dirs = append(dirs, path.Join(m.point, rest))
+		}
+		dirs = append(dirs, m.point)
+	}
+	return dirs
 }
 
 func cpuQuota(root fs.FS) float64 {
@@ -187,29 +250,36 @@ func ratio(old float64, a, b string) float64 {
 	return min(old, x/y)
 }
 
-// memoryLimit returns the lowest limit of the process's control groups and what counts against it now,
-// without page cache that can be dropped.
-func memoryLimit(root fs.FS) (limit, used int64) {
+// memoryLimit returns the lowest limit of the process's control groups, its name, and the least that is free below
+// any of them: what counts against a group is also what its other members took, without page cache that can be
+// dropped. A group above memory.high is slowed down until it is below, so that is a limit like memory.max.
+func memoryLimit(root fs.FS) (limit, free int64, name string) {
+	limit, free = math.MaxInt64, math.MaxInt64
 	v2, v1 := cgroup(root, "memory")
-	take := func(dir, max, now, inactive string) {
-		l := int64(number(text(root, dir+"/"+max), 0))
-		if l <= 0 || l >= 1<<60 || (limit > 0 && l >= limit) { // version 1 says "none" by a huge number
+	take := func(dir, file, now, inactive string) {
+		l := int64(number(text(root, dir+"/"+file), 0))
+		if l <= 0 || l >= 1<<60 { // version 1 says "none" by a huge number
 			return
 		}
-		limit, used = l, int64(number(text(root, dir+"/"+now), 0))
+		used := int64(number(text(root, dir+"/"+now), 0))
 		for lines := bufio.NewScanner(bytes.NewReader(text(root, dir+"/memory.stat"))); lines.Scan(); {
 			if f := strings.Fields(lines.Text()); len(f) == 2 && f[0] == inactive {
 				used -= int64(number([]byte(f[1]), 0))
 			}
 		}
+		free = min(free, max(l-used, 0))
+		if l < limit {
+			limit, name = l, file
+		}
 	}
 	for _, dir := range v2 {
 		take(dir, "memory.max", "memory.current", "inactive_file")
+		take(dir, "memory.high", "memory.current", "inactive_file")
 	}
 	for _, dir := range v1 {
 		take(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 	}
-	return limit, used
+	return limit, free, name
 }
 
 func text(root fs.FS, name string) []byte {

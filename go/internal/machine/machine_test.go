@@ -2,6 +2,8 @@ package machine
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -90,6 +92,112 @@ func TestMemory(t *testing.T) {
 		require.Equal(t, c.available, m.Available, c.name)
 		require.Equal(t, c.reason, m.MemoryReason, c.name)
 	}
+}
+
+// tree is the files of one machine, a line each: path, a space, content in which \n ends lines.
+func tree(files string) fstest.MapFS {
+	root := fstest.MapFS{}
+	for line := range strings.Lines(files) {
+		if name, content, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			root[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(content, `\n`, "\n") + "\n")}
+		}
+	}
+	return root
+}
+
+// Control groups as systems mount them: joined controllers under either name, containers that see their own group as
+// the root or not, both versions side by side, nested groups.
+func TestControlGroups(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		files      string
+		memory     int64
+		available  int64
+		threads    int
+		memoryWhy  string
+		threadsWhy string
+	}{
+		{"version 1, joined controllers, named as mounted", `
+			proc/self/cgroup 12:memory:/user.slice/job\n4:cpu,cpuacct:/user.slice/job\n1:name=systemd:/user.slice
+			proc/self/mountinfo 33 24 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:13 - cgroup cgroup rw,cpu,cpuacct\n34 24 0:29 / /sys/fs/cgroup/memory rw,nosuid shared:14 - cgroup cgroup rw,memory
+			sys/fs/cgroup/cpu,cpuacct/user.slice/job/cpu.cfs_quota_us 300000
+			sys/fs/cgroup/cpu,cpuacct/user.slice/job/cpu.cfs_period_us 100000
+			sys/fs/cgroup/memory/user.slice/memory.limit_in_bytes 4194304
+			sys/fs/cgroup/memory/user.slice/memory.usage_in_bytes 1048576
+			sys/fs/cgroup/memory/user.slice/job/memory.limit_in_bytes 9223372036854771712
+		`, 4 << 20, 3 << 20, 3, "container memory limit", "container quota of 3 processors"},
+		{"version 1, joined in the other order", `
+			proc/self/cgroup 4:cpu,cpuacct:/job
+			proc/self/mountinfo 33 24 0:28 / /sys/fs/cgroup/cpuacct,cpu rw shared:13 - cgroup cgroup rw,cpuacct,cpu
+			sys/fs/cgroup/cpuacct,cpu/job/cpu.cfs_quota_us 200000
+			sys/fs/cgroup/cpuacct,cpu/job/cpu.cfs_period_us 100000
+		`, 8 << 20, 6 << 20, 2, "installed memory", "container quota of 2 processors"},
+		{"version 1, joined, mounts not told", `
+			proc/self/cgroup 4:cpu,cpuacct:/job
+			sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us 200000
+			sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us 100000
+		`, 8 << 20, 6 << 20, 2, "installed memory", "container quota of 2 processors"},
+		{"version 1, a container that sees the host's path", `
+			proc/self/cgroup 7:memory:/docker/0123abcd\n4:cpuacct,cpu:/docker/0123abcd
+			proc/self/mountinfo 33 24 0:28 /docker/0123abcd /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n34 24 0:29 /docker/0123abcd /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory
+			sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us 100000
+			sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us 100000
+			sys/fs/cgroup/memory/memory.limit_in_bytes 2097152
+			sys/fs/cgroup/memory/memory.usage_in_bytes 1572864
+			sys/fs/cgroup/memory/memory.stat cache 1048576\ntotal_inactive_file 524288
+		`, 2 << 20, 1 << 20, 1, "container memory limit", "container quota of 1 processors"},
+		{"version 2, memory.high below memory.max", `
+			proc/self/cgroup 0::/system.slice/run.service
+			proc/self/mountinfo 25 24 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
+			sys/fs/cgroup/system.slice/run.service/memory.max 5242880
+			sys/fs/cgroup/system.slice/run.service/memory.high 4194304
+			sys/fs/cgroup/system.slice/run.service/memory.current 1048576
+			sys/fs/cgroup/system.slice/run.service/cpu.max max 100000
+		`, 4 << 20, 3 << 20, 8, "container memory limit (memory.high)", "8 physical cores"},
+		{"version 2, memory.high of a group further out", `
+			proc/self/cgroup 0::/a/b/c
+			sys/fs/cgroup/a/b/c/memory.max 5242880
+			sys/fs/cgroup/a/b/c/memory.high max
+			sys/fs/cgroup/a/b/memory.max max
+			sys/fs/cgroup/a/memory.high 3145728
+			sys/fs/cgroup/a/memory.current 1048576
+			sys/fs/cgroup/a/cpu.max 150000 100000
+			sys/fs/cgroup/a/b/cpu.max 400000 100000
+		`, 3 << 20, 2 << 20, 1, "container memory limit (memory.high)", "container quota of 1.5 processors"},
+		{"version 2, neighbours took what a looser group allows", `
+			proc/self/cgroup 0::/pod/one
+			sys/fs/cgroup/pod/one/memory.max 3145728
+			sys/fs/cgroup/pod/one/memory.current 1048576
+			sys/fs/cgroup/pod/memory.max 4194304
+			sys/fs/cgroup/pod/memory.current 3670016
+		`, 3 << 20, 512 << 10, 8, "container memory limit", "8 physical cores"},
+		{"version 2 in a namespace, the group outside of what is mounted", `
+			proc/self/cgroup 0::/../../other
+			proc/self/mountinfo 25 24 0:22 / /sys/fs/cgroup ro - cgroup2 cgroup rw
+			sys/fs/cgroup/memory.max 2097152
+			sys/fs/cgroup/memory.current 0
+		`, 2 << 20, 2 << 20, 8, "container memory limit", "8 physical cores"},
+		{"both versions, the second elsewhere", `
+			proc/self/cgroup 9:memory:/\n0::/x
+			proc/self/mountinfo 25 24 0:22 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+			sys/fs/cgroup/unified/cpu.max 250000 100000
+		`, 8 << 20, 6 << 20, 2, "installed memory", "container quota of 2.5 processors"},
+	} {
+		root := topology(count(8), nil, map[string]string{"proc/meminfo": "MemTotal: 8192 kB\nMemAvailable: 6144 kB"})
+		maps.Copy(root, tree(c.files))
+		m := Read(root, nil)
+		require.Equal(t, c.memory, m.Memory, c.name)
+		require.Equal(t, c.available, m.Available, c.name)
+		require.Equal(t, c.memoryWhy, m.MemoryReason, c.name)
+		require.Equal(t, c.threads, m.Threads, c.name)
+		require.Equal(t, c.threadsWhy, m.ThreadsReason, c.name)
+	}
+	root := topology(count(8), nil, map[string]string{
+		"proc/self/cgroup":    "9:memory:/x y",
+		"proc/self/mountinfo": `26 24 0:23 / /control\040groups/memory rw - cgroup cgroup rw,memory`,
+		"control groups/memory/x y/memory.limit_in_bytes": "1048576",
+	})
+	require.EqualValues(t, 1<<20, Read(root, nil).Memory, "a blank in a path")
 }
 
 func TestHere(t *testing.T) {
