@@ -170,7 +170,7 @@ uint32_t skeep_features(void);
  * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
  * writable and not overlapping, layouts as operands.c lists them), its own checks of formats and extents, selection,
  * skeep_pool_run over its tiles,
- * skeep_op_end (unpins a bare call, keeps a step's first error). */
+ * skeep_op_end (of a bare call: verifies its mapped roots, then unpins; keeps a step's first error). */
 struct skeep_op {
   skeep_pool *pool;
   skeep_step *step;
@@ -223,6 +223,9 @@ uint64_t skeep_guarded(void (*f)(void *arg), void *arg);
 int skeep_guard_open(uint64_t step);
 void skeep_guard_shut(void);
 #define SKEEP_MATMUL_SCRATCH (512u << 10)
+
+/* skeep_get of every element, in logical order, rounded to float: one check, pin and verification for all of them. */
+skeep_status skeep_get_all(const skeep_view *view, float *values);
 
 /* As a function's first line: errno is afterwards what it was before. */
 static inline void skeep_errno_restore(const int *before) { errno = *before; }

@@ -115,6 +115,15 @@ static int32_t operand_at(const struct skeep_op *op, uint64_t address) {
 
 skeep_status skeep_op_end(struct skeep_op *op, skeep_status status) {
   if (status.code == SKEEP_ERR_FAULT) status.operand = operand_at(op, status.detail);
+  /* A file that was cut within its last page reads as zeros there, without a fault: what a bare call has read counts
+   * only while the file is what it was. A step asks once, at its end. Pins stand in the order of the operands. */
+  for (uint32_t i = 0, pin = 0; pin < op->pins; i++) {
+    if (!op->v[i]) continue;
+    const skeep_status now = skeep_root_verify(op->pinned[pin++]->root);
+    if (now.code == SKEEP_OK || status.code == SKEEP_ERR_FAULT || status.code == SKEEP_ERR_CHANGED) continue;
+    status = now;
+    status.operand = (int32_t)i;
+  }
   give_back(op);
   return op->step ? skeep_step_keep(op->step, status) : status;
 }

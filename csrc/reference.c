@@ -161,6 +161,38 @@ skeep_status skeep_get_i64(const skeep_view *view, const int64_t *index, int64_t
   return st;
 }
 
+/* ---- all elements ---- */
+
+struct get_all {
+  struct reader reader;
+  float *values;
+};
+
+static void get_values(void *p) {
+  struct get_all *g = p;
+  const skeep_layout *l = &g->reader.view->layout;
+  int64_t index[4] = {0};
+  double constant;
+  for (int a; ; ) {
+    *g->values++ = (float)element(&g->reader, index, &constant);
+    for (a = (int)l->rank - 1; a >= 0 && ++index[a] == l->shape[a]; a--) index[a] = 0;
+    if (a < 0) return;
+  }
+}
+
+skeep_status skeep_get_all(const skeep_view *view, float *values) {
+  struct skeep_op op;
+  struct get_all g = {.values = values};
+  skeep_status st = skeep_op_hold(&op, NULL, NULL, &view, 1, 0, 0);
+  if (st.code != SKEEP_OK) return st;
+  st = reader_open(&g.reader, view, 0);
+  if (st.code == SKEEP_OK) {
+    const uint64_t fault = skeep_guarded(get_values, &g);
+    if (fault) st = skeep_fail(SKEEP_ERR_FAULT, 0, fault);
+  }
+  return skeep_op_end(&op, st);
+}
+
 /* ---- a product ---- */
 
 struct product {

@@ -163,7 +163,9 @@ skeep_status skeep_step_end(skeep_step *s) {
   skeep_step_forget_marks(s);
   for (uint32_t i = 0; i < s->roots; i++) {
     skeep_status st = skeep_root_verify(s->slot[i]);
-    if (st.code != SKEEP_OK && s->first.code == SKEEP_OK) {
+    /* Data that an operation could not take are no wonder in a file that has changed. */
+    const int of_data = s->first.code == SKEEP_ERR_VALUE || s->first.code == SKEEP_ERR_INDEX;
+    if (st.code != SKEEP_OK && (s->first.code == SKEEP_OK || of_data)) {
       st.operand = s->use[i].operand;
       s->first = st;
       s->failed_op = s->use[i].op;

@@ -20,8 +20,9 @@
  *    any order that has a kernel; index data, tables and what is converted, encoded or prepacked any stride (and order);
  *    rows of x and y in products are evenly spaced. Another layout is SKEEP_ERR_LAYOUT. Strides of axes of one cell are
  *    not looked at (but for those of ROW_PANEL, which tell the plane). No output overlaps itself.
- *  - After SKEEP_ERR_FAULT the outputs are unspecified. A file that changed without a fault is reported by
- *    skeep_step_end, or by skeep_storage_verify for calls without a step.
+ *  - After SKEEP_ERR_FAULT and SKEEP_ERR_CHANGED the outputs are unspecified. A file that changed without a fault
+ *    (cut within its last page, it reads as zeros there) is reported by skeep_step_end, and by every call without a
+ *    step, skeep_get included, once it has read: one fstat for each mapped operand.
  *  - Index data (ids, positions, sequences) that another thread writes during a call do no harm: each index is used as
  *    it was checked, or the call is SKEEP_ERR_INDEX and the outputs are unspecified.
  *  - A parameter that is not finite, or out of the range that is stated, is SKEEP_ERR_ARGUMENT without an operand; detail
@@ -356,8 +357,9 @@ SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out);
 SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);
 SKEEP_API skeep_status skeep_step_begin(skeep_step *step);
-/* Unpins, checks every mapped root for change, returns the first error of the step. A change names the operation
- * (see skeep_step_status) and operand that first read the file in this step. */
+/* Unpins, checks every mapped root for change, returns the first error of the step; a change also in place of an error
+ * of data (SKEEP_ERR_VALUE, SKEEP_ERR_INDEX). A change names the operation (see skeep_step_status) and operand that
+ * first read the file in this step. */
 SKEEP_API skeep_status skeep_step_end(skeep_step *step);
 /* The first error so far; *op (or NULL) gets the ordinal of the operation that caused it, from 0. */
 SKEEP_API skeep_status skeep_step_status(const skeep_step *step, uint64_t *op);

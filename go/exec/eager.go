@@ -57,23 +57,6 @@ type Eager struct {
 
 var _ Context = (*Eager)(nil)
 
-// Error says which op of which layer failed, and on what. Err names the tensor and storage.
-type Error struct {
-	Op    string
-	Layer int // -1 outside of layers
-	Err   error
-}
-
-func (e *Error) Error() string {
-	if e.Layer < 0 {
-		return fmt.Sprintf("exec: %s: %v", e.Op, e.Err)
-	}
-	return fmt.Sprintf("exec: layer %d: %s: %v", e.Layer, e.Op, e.Err)
-}
-
-// Unwrap returns what went wrong, so that errors.Is finds skeep.ErrClosed and the like.
-func (e *Error) Unwrap() error { return e.Err }
-
 // NewEager makes an eager context. Close it.
 func NewEager(o Options) (*Eager, error) {
 	if o.Pool == nil {
@@ -97,7 +80,7 @@ func NewEager(o Options) (*Eager, error) {
 	}
 	step, st := core.NewStep(o.Roots)
 	if st.Code != core.OK {
-		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(st, e.Close())}
+		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(skeep.StatusError("new", st), e.Close())}
 	}
 	e.step = step
 	return e, nil
@@ -118,7 +101,7 @@ func (e *Eager) Begin() error {
 		}
 	}
 	if st := e.step.Begin(); st.Code != core.OK {
-		return &Error{Op: "begin", Layer: -1, Err: st}
+		return &Error{Op: "begin", Layer: -1, Err: skeep.StatusError("begin", st)}
 	}
 	e.running = true
 	return nil
@@ -131,8 +114,8 @@ func (e *Eager) End() error {
 		return e.err
 	}
 	e.running = false
-	if st := e.step.End(); st.Code != core.OK && e.err == nil {
-		e.err = &Error{Op: "end", Layer: -1, Err: st}
+	if st := e.step.End(); st.Code == core.ErrChanged || st.Code != core.OK && e.err == nil {
+		e.err = &Error{Op: "end", Layer: -1, Err: skeep.StatusError("end", st)}
 	}
 	return e.err
 }
@@ -200,6 +183,9 @@ func (e *Eager) Slab() (s Slab) {
 }
 
 func (e *Eager) fail(op string, err error) {
+	if !e.running && err != nil {
+		err = ErrNoStep
+	}
 	if e.err == nil && err != nil {
 		e.err = &Error{Op: op, Layer: e.layer, Err: err}
 	}
@@ -232,11 +218,7 @@ func (e *Eager) start() (t time.Time) {
 // done looks at the status of an op; operands are in the order of the core's function.
 func (e *Eager) done(op string, start time.Time, st core.Status, operands ...*View) bool {
 	if st.Code != core.OK {
-		var err error = st
-		if i := int(st.Operand); i >= 0 && i < len(operands) && !operands[i].IsZero() {
-			err = operands[i].Wrap(op, st)
-		}
-		e.fail(op, err)
+		e.refused(op, st, operands...)
 		return false
 	}
 	if e.trace.Enabled() {
@@ -329,8 +311,12 @@ func (e *Eager) Norm(x, before, w, after View, eps float32) (sum, y View) {
 }
 
 // Project implements Context.
-func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
-	const op = "project"
+func (e *Eager) Project(x View, w, bias [3]View) [3]View { return e.project("project", x, w, bias) }
+
+func (e *Eager) project(op string, x View, w, bias [3]View) (y [3]View) {
+	if e.err == nil && w[0].IsZero() && w[1].IsZero() && w[2].IsZero() {
+		e.fail(op, absent("w"))
+	}
 	// Products on the integer form of x, then those on x itself: two groups at most.
 	for _, integer := range [2]bool{true, false} {
 		var ws, bs, ys [3]View
@@ -355,7 +341,7 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 			continue
 		}
 		if integer {
-			input = e.quantize(x)
+			input = e.quantize(op, x)
 		}
 		e.gather(op, &bs[0], &bs[1], &bs[2])
 		if e.err != nil {
@@ -382,7 +368,7 @@ func (e *Eager) Project(x View, w, bias [3]View) (y [3]View) {
 }
 
 // MatMulT implements Context.
-func (e *Eager) MatMulT(x, w View) View { return e.Project(x, [3]View{w}, [3]View{})[0] }
+func (e *Eager) MatMulT(x, w View) View { return e.project("matmul_t", x, [3]View{w}, [3]View{})[0] }
 
 // integer reports whether products with w run on the integer form of an activation: the kernel table decides.
 func (e *Eager) integer(w *View) bool {
@@ -399,8 +385,8 @@ var a8 = tensor.FormatOf(tensor.A8)
 //
 // Only what a slab holds is remembered, by where and how it lies: ops write into bytes that were free before, and what
 // is written through views or storages is counted. Who else writes to an input's bytes, nobody can tell.
-func (e *Eager) quantize(x View) View {
-	const op = "quantize_rows"
+func (e *Eager) quantize(op string, x View) View {
+	const name = "quantize_rows"
 	of := x.WithValue(0) // view arithmetic outside of the context keeps a number: it says nothing of the bytes
 	q := &e.quantized
 	if !x.IsZero() && q.of == of && q.writes == of.Writes() {
@@ -409,16 +395,19 @@ func (e *Eager) quantize(x View) View {
 	held := e.slabs[0].Holds(of) || e.slabs[1].Holds(of)
 	writes := of.Writes()
 	e.gather(op, &x)
-	y := e.alloc(op, a8, x.Shape())
+	y := e.alloc(name, a8, x.Shape())
 	if e.err != nil {
 		return View{}
 	}
 	start := e.start()
-	if !e.done(op, start, core.QuantizeRows(e.pool, e.step, desc(&x), desc(&y)), &x, &y) {
+	st := core.QuantizeRows(e.pool, e.step, desc(&x), desc(&y))
+	if st.Code != core.OK {
+		e.refused(op, st, &x, &y)
 		return View{}
 	}
+	e.done(name, start, st, &x, &y)
 	if e.trace.Enabled() {
-		e.trace.Emit(trace.Event{Kind: trace.Quantize, Name: op, Layer: int32(e.layer), Bytes: y.Bytes(), Start: start, Elapsed: time.Since(start)})
+		e.trace.Emit(trace.Event{Kind: trace.Quantize, Name: name, Layer: int32(e.layer), Bytes: y.Bytes(), Start: start, Elapsed: time.Since(start)})
 	}
 	if held {
 		q.of, q.writes, q.view = of, writes, y
@@ -509,6 +498,9 @@ func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 // KVStore implements Context.
 func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View) {
 	const op = "kv_store"
+	if !e.running {
+		e.fail(op, ErrNoStep)
+	}
 	e.gather(op, &k, &v)
 	if e.err != nil {
 		return View{}, View{}
@@ -601,7 +593,7 @@ func (e *Eager) Softmax(x View, scale float32) View {
 // Logits implements Context.
 func (e *Eager) Logits(x, w View, softcap float32) View {
 	const op = "logits"
-	y := e.Project(x, [3]View{w}, [3]View{})[0]
+	y := e.project(op, x, [3]View{w}, [3]View{})[0]
 	if e.err != nil || softcap <= 0 {
 		return y
 	}

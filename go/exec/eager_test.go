@@ -225,7 +225,7 @@ func TestFirstErrorStaysAndNamesOpTensorLayer(t *testing.T) {
 	var named *Error
 	require.ErrorAs(t, e.End(), &named)
 	require.Equal(t, 3, named.Layer)
-	require.Equal(t, "project", named.Op)
+	require.Equal(t, "matmul_t", named.Op)
 	require.ErrorContains(t, first, "wide")
 	require.NoError(t, e.Begin())
 	require.NoError(t, e.Err())

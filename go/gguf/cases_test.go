@@ -969,8 +969,17 @@ func TestA51_partlyDownloaded(t *testing.T) {
 	require.NoError(t, os.Truncate(path, int64(start+300)))
 	err = f.ReadTensor("t1", io.Discard)
 	require.ErrorIs(t, err, ErrTruncated)
+	require.ErrorIs(t, err, ErrChanged)
 	require.ErrorContains(t, err, `"t1"`)
-	require.NoError(t, f.ReadTensor("t0", io.Discard))
+	require.ErrorContains(t, err, path)
+	// What is still there need not be what it was.
+	err = f.ReadTensor("t0", io.Discard)
+	require.ErrorIs(t, err, ErrChanged)
+	require.ErrorContains(t, err, `"t0"`)
+	_, err = f.Check(context.Background(), "t0")
+	require.ErrorIs(t, err, ErrChanged)
+	require.ErrorIs(t, f.Parts()[0].Verify(), ErrChanged)
+	require.ErrorContains(t, f.Parts()[0].Verify(), path)
 }
 
 // A file of full size with a hole runs and speaks nonsense: the check of payloads sees it, and scales

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -64,7 +65,7 @@ func (f *File) Check(ctx context.Context, name string) ([]Finding, error) {
 	const chunkBlocks = 4096
 	buf := make([]byte, min(p.Size(), chunkBlocks*int64(info.BlockBytes)))
 	for off, block := int64(0), int64(0); off < p.Size(); off += int64(len(buf)) {
-		if err := ctx.Err(); err != nil {
+		if err := ended.Err(ctx); err != nil {
 			return nil, err
 		}
 		buf = buf[:min(int64(len(buf)), p.Size()-off)]

@@ -17,7 +17,8 @@ var (
 	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see WithMaxHeader
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
-	ErrInUse       = output.ErrInUse // what would be written is read: an input, or open or mapped in this process
+	ErrChanged     = errors.New("changed since its header was read") // a file, by its length or time of modification
+	ErrInUse       = output.ErrInUse                                 // what would be written is read: an input, or open or mapped in this process
 )
 
 // Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.

@@ -56,6 +56,24 @@ type Part struct {
 
 	r      io.ReaderAt
 	closer io.Closer // nil when r is the caller's
+	opened fs.FileInfo
+}
+
+// Verify returns an *Error that wraps ErrChanged when the file is no longer as long, or as old, as when its header was
+// read. Of what Read was given nothing can be told: nil. Payload asks after every read.
+func (p Part) Verify() error {
+	file, ok := p.closer.(interface{ Stat() (fs.FileInfo, error) })
+	if !ok {
+		return nil
+	}
+	now, err := file.Stat()
+	if err != nil {
+		return &Error{File: p.Path, Offset: -1, Reason: err.Error(), Err: err}
+	}
+	if now.Size() == p.opened.Size() && now.ModTime().Equal(p.opened.ModTime()) {
+		return nil
+	}
+	return &Error{File: p.Path, Offset: -1, Reason: fmt.Sprintf("changed since its header was read: %d bytes then, %d now", p.opened.Size(), now.Size()), Err: ErrChanged}
 }
 
 // OSFile is the part's open file, for mapping; nil when it was not opened by Open. It belongs to the
@@ -138,6 +156,7 @@ type source struct {
 	r      io.ReaderAt
 	size   int64
 	closer io.Closer
+	opened fs.FileInfo
 }
 
 func openOS(path string) (source, error) {
@@ -155,7 +174,7 @@ func openOS(path string) (source, error) {
 	if err != nil {
 		return source{}, errors.Join(fmt.Errorf("gguf: %w", err), f.Close())
 	}
-	return source{path: path, r: f, size: st.Size(), closer: f}, nil
+	return source{path: path, r: f, size: st.Size(), closer: f, opened: st}, nil
 }
 
 func openFS(fsys fs.FS, name string) (source, error) {
@@ -173,7 +192,7 @@ func openFS(fsys fs.FS, name string) (source, error) {
 	case !ok:
 		err = &Error{File: name, Offset: -1, Reason: "the file system gives no random access (io.ReaderAt)", Err: ErrUnsupported}
 	default:
-		return source{path: name, r: r, size: st.Size(), closer: f}, nil
+		return source{path: name, r: r, size: st.Size(), closer: f, opened: st}, nil
 	}
 	return source{}, errors.Join(err, f.Close())
 }

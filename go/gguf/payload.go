@@ -86,7 +86,7 @@ func (f *File) Payload(name string) (*Payload, error) {
 func (p *Payload) Size() int64 { return p.at.Bytes }
 
 // ReadAt implements io.ReaderAt; offset 0 is the tensor's first byte. An error names the tensor, unless
-// it is io.EOF.
+// it is io.EOF. A file that is no longer what it was when its header was read is one that wraps ErrChanged.
 func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, p.f.tensorError(p.name, fs.ErrInvalid, "read at negative offset %d", off)
@@ -99,10 +99,20 @@ func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
 		b, eof = b[:rest], io.EOF
 	}
 	n, err := p.read(b, off)
+	short := errors.Is(err, io.ErrUnexpectedEOF)
+	if err == nil || short {
+		if changed := p.f.parts[p.at.Part].Verify(); errors.Is(changed, ErrChanged) {
+			kind := ErrChanged
+			if short {
+				kind = errors.Join(ErrChanged, ErrTruncated)
+			}
+			return n, p.f.tensorError(p.name, kind, "%s", changed.(*Error).Reason)
+		}
+	}
 	if err == nil {
 		return n, eof
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	if short {
 		return n, p.f.tensorError(p.name, ErrTruncated, "file became shorter: it ends at byte %d", p.at.Offset+off+int64(n))
 	}
 	return n, p.f.tensorError(p.name, err, "%v", err)

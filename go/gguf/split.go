@@ -171,7 +171,7 @@ func newFile(o *options, parts []*parsed, sources []source) (*File, error) {
 	}
 	for i, p := range parts {
 		f.parts = append(f.parts, Part{Path: sources[i].path, Size: sources[i].size, Alignment: p.alignment,
-			DataOffset: p.data, r: sources[i].r, closer: sources[i].closer})
+			DataOffset: p.data, r: sources[i].r, closer: sources[i].closer, opened: sources[i].opened})
 		if i == 0 {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -380,7 +381,7 @@ type contextReader struct {
 }
 
 func (r *contextReader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
+	if err := ended.Err(r.ctx); err != nil {
 		return 0, err
 	}
 	return r.r.Read(b)

@@ -1,11 +1,13 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"unsafe"
 
+	"github.com/skeep-project/skeep/go/gguf"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,15 +22,25 @@ type directFile struct {
 	buffer []byte // aligned
 }
 
-// openDirect opens a file for reading past the page cache; the error says why the file system cannot.
-func openDirect(path string) (*directFile, error) {
+// openDirect opens the file at path, which must still be the one that is open as f, for reading past the page cache;
+// the error says why the file system cannot, or wraps gguf.ErrChanged.
+func openDirect(path string, f *os.File) (*directFile, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECT, 0)
 	if err != nil {
 		return nil, fmt.Errorf("load: %s past the page cache: %w", path, err)
 	}
+	d := os.NewFile(uintptr(fd), path)
+	own, err := f.Stat()
+	other, otherErr := d.Stat()
+	if err = errors.Join(err, otherErr); err == nil && !os.SameFile(own, other) {
+		err = fmt.Errorf("load: %s is another file by now: %w", path, gguf.ErrChanged)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	room := make([]byte, directBuffer+directAlign)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) & (directAlign - 1)
-	return &directFile{os.NewFile(uintptr(fd), path), room[skip:][:directBuffer]}, nil
+	return &directFile{d, room[skip:][:directBuffer]}, nil
 }
 
 // ReadAt implements io.ReaderAt for any offset and length, by whole aligned pieces.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,10 @@ func TestDirectReadsAnyRange(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, want, 0o600))
-	d, err := openDirect(path)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	d, err := openDirect(path, f)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -35,6 +39,22 @@ func TestDirectReadsAnyRange(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	_, err = d.ReadAt(make([]byte, 1), int64(len(want)+directBuffer))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = openDirect(filepath.Join(t.TempDir(), "none"))
+	_, err = openDirect(filepath.Join(t.TempDir(), "none"), f)
 	require.ErrorContains(t, err, "none")
+}
+
+// Files of sysfs are regular, can be read, and cannot be mapped.
+func TestMappable(t *testing.T) {
+	f, err := os.Open("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	err = mappable(f)
+	require.ErrorIs(t, err, syscall.ENODEV)
+	require.ErrorContains(t, err, f.Name()+" refuses to map it: no such device")
+	own, err := os.Open("direct_test.go")
+	require.NoError(t, err)
+	defer own.Close()
+	require.NoError(t, mappable(own))
 }

@@ -9,26 +9,50 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
+	"golang.org/x/sys/unix"
 )
 
 // Source is a model's bytes: an open file (or split set), or a file that lies in memory.
 type Source struct {
-	File   *gguf.File
-	Memory []byte // all of the file when it lies in memory, else nil; borrowed until the scope closes
+	File      *gguf.File
+	Memory    []byte // all of the file when it lies in memory, else nil; borrowed until the scope closes
+	NotMapped error  // why the file's pages cannot be mapped, as Open found out; nil when they can
 }
 
-// Open opens the file at path as a source. The caller closes File, after the load or at any later time.
+// Open opens the file at path as a source, and finds out whether its pages can be mapped: not every file system does
+// that. The caller closes File, after the load or at any later time.
 func Open(path string, opts ...gguf.Option) (Source, error) {
 	f, err := gguf.Open(path, opts...)
-	return Source{File: f}, err
+	if err != nil {
+		return Source{}, err
+	}
+	s := Source{File: f}
+	for _, p := range f.Parts() {
+		if s.NotMapped = errors.Join(s.NotMapped, mappable(p.OSFile())); s.NotMapped != nil {
+			break
+		}
+	}
+	return s, nil
+}
+
+// mappable is why the pages of a file cannot be mapped, nil when they can.
+func mappable(f *os.File) error {
+	page, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("load: the file system of %s refuses to map it: %w", f.Name(), err)
+	}
+	return unix.Munmap(page)
 }
 
 // Bytes reads the header of a GGUF file in memory, which stays in place and unchanged while a scope that
@@ -45,6 +69,8 @@ func (s Source) Platform() resolver.Platform {
 		return resolver.Platform{CannotWhy: "the file is big-endian"}
 	case s.Memory != nil:
 		return resolver.Platform{InMemory: true}
+	case s.NotMapped != nil:
+		return resolver.Platform{CannotWhy: strings.TrimPrefix(s.NotMapped.Error(), "load: ")}
 	}
 	for _, p := range s.File.Parts() {
 		if p.OSFile() == nil {
@@ -94,12 +120,14 @@ type loader struct {
 
 // Load brings every tensor of the resolution into its form and place. All storages belong to the scope,
 // also those of a load that failed: close it then. A cancelled ctx ends the load between two tensors.
-// Errors name the tensor; a value that is too large for the decided form is an *OverflowError.
+// Errors name the tensor; a value that is too large for the decided form is an *OverflowError; a file that is no longer
+// what it was when its header was read, whatever way its bytes take, is an error that names it and wraps
+// skeep.ErrChanged, or skeep.ErrFault when a mapped page of it is gone.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
 	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
 	defer func() { err = errors.Join(err, l.closeDirect()) }()
 	for i, t := range s.File.Tensors() {
-		if err := context.Cause(ctx); err != nil {
+		if err := ended.Err(ctx); err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}
 		d, known := r.Decision(t.Name)
@@ -111,6 +139,9 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		}
 		start := time.Now()
 		v, err := l.tensor(t, d)
+		if errors.Is(err, gguf.ErrChanged) {
+			err = fmt.Errorf("%w: %w", skeep.ErrChanged, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("load: tensor %q: %w", t.Name, err)
 		}
@@ -214,8 +245,12 @@ func (l *loader) part(i int) (*skeep.Storage, error) {
 		return skeep.Borrow(name, l.Memory, append(options, skeep.ReadOnly())...)
 	}
 	s, err := skeep.Map(name, p.OSFile(), 0, p.Size, options...)
+	// Here rather than before: the mapping knows the file from when it was made.
+	if changed := p.Verify(); changed != nil {
+		return nil, changed
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; load mode read does without mapping", err)
 	}
 	l.out.maps = append(l.out.maps, s)
 	if l.Mapped != nil {
@@ -238,7 +273,11 @@ func (l *loader) read(t arch.TensorInfo, spec tensor.AllocationSpec, into *skeep
 	if err != nil {
 		return skeep.View{}, err
 	}
-	if _, err := io.CopyBuffer(io.NewOffsetWriter(s, 0), from, make([]byte, directBuffer)); err != nil {
+	_, err = io.CopyBuffer(io.NewOffsetWriter(s, 0), from, make([]byte, directBuffer))
+	if l.direct != nil { // payloads look themselves
+		err = errors.Join(l.File.Parts()[t.File].Verify(), err)
+	}
+	if err != nil {
 		return skeep.View{}, err
 	}
 	return s.View(t.Name, 0, tensor.FormatOf(t.Encoding), t.Shape)
@@ -251,12 +290,14 @@ func (l *loader) reader(t arch.TensorInfo, payload *gguf.Payload) (io.Reader, er
 		if err != nil {
 			return nil, err
 		}
-		path := l.File.Parts()[at.Part].Path
-		if l.direct == nil || l.direct.f.Name() != path {
+		part := l.File.Parts()[at.Part]
+		if l.direct == nil || l.direct.f.Name() != part.Path {
 			if err := l.closeDirect(); err != nil {
 				return nil, err
 			}
-			if l.direct, err = openDirect(path); err != nil {
+			if l.direct, err = openDirect(part.Path, part.OSFile()); errors.Is(err, gguf.ErrChanged) {
+				return nil, err
+			} else if err != nil {
 				l.Direct = false
 				if l.Note != nil {
 					l.Note(err.Error())

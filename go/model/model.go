@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -206,6 +207,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		return m, err
 	}
 	m.threads = m.pool.Threads()
+	if s.NotMapped != nil && o.Load != LoadRead && o.Load != LoadDirect {
+		m.note(fmt.Sprintf("read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
+	}
 	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
 		Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load), Direct: o.Load == LoadDirect, Note: m.note}); err != nil {
 		return m, err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/skeep-project/skeep/go/exec"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/sample"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -153,14 +154,16 @@ func (s *Session) Rewind(n int) error {
 // Append computes ids at the end of the sequence, in steps of at most a chunk, and returns the logits of
 // the last one: valid until the next call, not to be modified. Ids that do not fit are a *ContextError,
 // ids outside of the vocabulary an error, both before anything is computed. After any other error the
-// sequence is as long as the steps that succeeded, and can be continued.
+// sequence is as long as the steps that succeeded, and can be continued. Errors of a step are *exec.Error, which names op
+// and layer, and wrap a *skeep.Error, which names tensor and file: skeep.ErrFault and skeep.ErrChanged for a model file
+// that was cut or changed. The end of ctx is an error that wraps ctx.Err and its cause.
 func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 	if err := s.check(ids); err != nil {
 		return nil, err
 	}
 	for len(ids) > 0 {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if err := ended.Err(ctx); err != nil {
+			return nil, err
 		}
 		n := min(len(ids), s.m.kv.Chunk)
 		if err := s.step(ids[:n], 1); err != nil {
@@ -177,8 +180,8 @@ func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logit
 		return err
 	}
 	for done := 0; done < len(ids); {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := ended.Err(ctx); err != nil {
+			return err
 		}
 		n := min(len(ids)-done, s.m.kv.Chunk, 64) // bounds the memory of logits
 		if err := s.step(ids[done:done+n], n); err != nil {
@@ -237,7 +240,7 @@ func (s *Session) step(ids []int32, rows int) error {
 	if err := s.eager.End(); errors.Is(err, skeep.ErrValue) {
 		return fmt.Errorf("%w; a cache in %s holds it: Options.KV, --kv %s", err, wider[s.m.kvFormat.Encoding], wider[s.m.kvFormat.Encoding])
 	} else if err != nil {
-		return err
+		return s.m.located(err)
 	}
 	if n := rows * s.m.arch.Vocab; cap(s.logits) < n {
 		s.logits = make([]float32, n)
@@ -307,8 +310,9 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 }
 
 // Generate appends ids and then picks token after token, until the text ends, o.MaxTokens are there, or
-// the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it with
-// the cause, between two steps. It can be ranged over once: a second range yields ErrRanged and computes nothing.
+// the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it between two steps,
+// with an error that wraps ctx.Err and its cause. It can be ranged over once: a
+// second range yields ErrRanged and computes nothing.
 func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) iter.Seq2[Token, error] {
 	var ranged atomic.Bool
 	return func(yield func(Token, error) bool) {

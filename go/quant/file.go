@@ -9,6 +9,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
@@ -183,8 +184,8 @@ func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo,
 	fromRow, toRow := t.Bytes/rows, d.Bytes/rows
 	e.from, e.to = room(e.from, most*fromRow), room(e.to, most*toRow)
 	for row := int64(0); row < rows; row += most {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := ended.Err(ctx); err != nil {
+			return err
 		}
 		e.report(t.Name)
 		n := min(most, rows-row)

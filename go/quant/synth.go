@@ -11,6 +11,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 )
@@ -217,7 +218,7 @@ func Synth(ctx context.Context, out string, o SynthOptions) (*Report, error) {
 					return err
 				}
 				p.Done += int64(len(b))
-				return ctx.Err()
+				return ended.Err(ctx)
 			})
 			if err != nil {
 				return err

@@ -50,12 +50,15 @@ func Prepack(p *Pool, name string, v View, o tensor.Order, into Scope) (View, er
 
 // Retain copies v, in its own format, into a scope that outlives v's: the only way out of a ForwardScope.
 func Retain(p *Pool, name string, v View, into Scope) (View, error) {
-	return Materialize(p, name, v, v.desc.Format, into)
+	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.materialize("retain", name, v, v.desc.Format, into)
 }
 
 // Materialize is the function of that name, within a step.
 func (c Copier) Materialize(name string, v View, f tensor.Format, into Scope) (View, error) {
-	const op = "materialize"
+	return c.materialize("materialize", name, v, f, into)
+}
+
+func (c Copier) materialize(op, name string, v View, f tensor.Format, into Scope) (View, error) {
 	if v.storage == nil {
 		return View{}, v.absent(op)
 	}

@@ -32,6 +32,9 @@ var (
 	ErrValue       = errors.New("the format cannot hold an element")
 )
 
+// ErrAbsent is wrapped, along with ErrArgument, by the error of an operation on a zero View that it needs.
+var ErrAbsent = fmt.Errorf("%w: the view is absent", ErrArgument)
+
 // Error says which operation failed on which storage and tensor.
 type Error struct {
 	Op      string // "get", "close", "materialize", …
@@ -44,7 +47,10 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "skeep: %s: storage %q", e.Op, e.Storage)
+	fmt.Fprintf(&b, "skeep: %s", e.Op)
+	if e.Storage != "" || e.Tensor != "" {
+		fmt.Fprintf(&b, ": storage %q", e.Storage)
+	}
 	if e.Tensor != "" {
 		fmt.Fprintf(&b, ", tensor %q", e.Tensor)
 	}
@@ -82,6 +88,23 @@ var sentinels = map[int32]error{
 	core.ErrIndex:    ErrIndex,
 	core.ErrReadOnly: ErrReadOnly,
 	core.ErrValue:    ErrValue,
+}
+
+// StatusError is the error of an operation for an answer of the core that blames no operand, nil when it was OK. A
+// fault is that of the view whose bytes it happened at, a change that of the storage. For package exec.
+func StatusError(op string, st core.Status, operands ...*View) error {
+	if st.Code == core.OK {
+		return nil
+	}
+	for _, v := range operands {
+		if v.holds(st) {
+			return v.Wrap(op, st)
+		}
+	}
+	if r := recordOf(st); r != nil {
+		return statusError(op, r.name, "", st, r)
+	}
+	return statusError(op, "", "", st, nil)
 }
 
 // stackText formats program counters for people, without this package's own frames on top.

@@ -100,6 +100,23 @@ func (r *record) finish() {
 	r.trace.Emit(trace.Event{Kind: trace.Close, Name: r.name, Layer: -1, Bytes: r.bytes})
 }
 
+// recordOf is the owner that a status names by its number, nil when it names none or that is gone.
+func recordOf(st core.Status) *record {
+	switch st.Code {
+	case core.ErrClosed, core.ErrChanged, core.ErrReadOnly:
+	default:
+		return nil
+	}
+	records.Lock()
+	defer records.Unlock()
+	for r := range records.live {
+		if r.id == st.Detail {
+			return r
+		}
+	}
+	return nil
+}
+
 // end forgets a closed owner once its bytes are gone. It returns nil when they are, else a channel that is closed
 // then. There is no wake-up from C: pins last for microseconds, a step at most.
 func (r *record) end() (freed <-chan struct{}) {

@@ -10,9 +10,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
@@ -271,11 +273,15 @@ func (r *record) made(o *options, op string, kind trace.Kind, handle core.Storag
 // Alias makes a storage of a part of s. It owns nothing and keeps s reachable, not open: closing s ends
 // it. Closing the alias alone refuses new views of it and frees nothing.
 func (s *Storage) Alias(name string, offset, bytes int64) (*Storage, error) {
-	if err := s.open("alias", name); err != nil {
+	return s.alias("alias", name, offset, bytes)
+}
+
+func (s *Storage) alias(op, name string, offset, bytes int64) (*Storage, error) {
+	if err := s.open(op, name); err != nil {
 		return nil, err
 	}
 	if offset < 0 || bytes <= 0 || offset > s.bytes || bytes > s.bytes-offset {
-		return nil, s.errorOf("alias", name, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
+		return nil, s.errorOf(op, name, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
 	}
 	return &Storage{r: s.r, parent: s, tensor: name, address: s.address + uintptr(offset), bytes: bytes}, nil
 }
@@ -336,7 +342,7 @@ func (s *Storage) CloseContext(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		left, _ := core.Left(s.r.handle)
-		return s.errorOf("close", s.tensor, errors.Join(ErrBusy, context.Cause(ctx)), fmt.Sprintf("%d uses are left", left))
+		return s.errorOf("close", s.tensor, fmt.Errorf("%w: %w", ErrBusy, ended.Err(ctx)), fmt.Sprintf("%d uses are left", left))
 	}
 }
 
@@ -500,7 +506,7 @@ func (s *Storage) ViewLayout(name string, offset int64, f tensor.Format, l tenso
 		return View{}, s.errorOf("view", name, err, "")
 	}
 	if name != "" {
-		if s, err = s.Alias(name, offset, bytes); err != nil {
+		if s, err = s.alias("view", name, offset, bytes); err != nil {
 			return View{}, err
 		}
 		offset = 0
@@ -541,8 +547,14 @@ func (s *Storage) status(op string, st core.Status) error {
 }
 
 // statusError says in Go's words what the core answered. r may be nil.
-func statusError(op, storage, tensor string, st core.Status, r *record) error {
+func statusError(op, storage, tensor string, st core.Status, r *record) *Error {
 	e := &Error{Op: op, Storage: storage, Tensor: tensor, Err: sentinels[st.Code], Detail: st.String()}
+	switch st.Code {
+	case core.ErrClosed, core.ErrFault, core.ErrChanged: // by number and address there, by name here
+		e.Detail = ""
+	case core.ErrIO:
+		e.Err, e.Detail = fmt.Errorf("%w: %w", ErrIO, syscall.Errno(st.Detail)), ""
+	}
 	if e.Err == nil {
 		e.Err = ErrArgument
 	}

@@ -60,6 +60,15 @@ func (v View) Bytes() int64 {
 	return n
 }
 
+// Position is where the tensor's first byte stands in the storage that owns it: in a mapped file, counted from where the
+// mapping begins.
+func (v View) Position() int64 {
+	if v.storage == nil {
+		return 0
+	}
+	return int64(v.desc.Data - v.storage.root().address)
+}
+
 // Value is the view's value number and WithValue the same view under another one: see core.View.
 func (v View) Value() uint32 { return v.desc.Value }
 
@@ -123,7 +132,16 @@ func (v View) Wrap(op string, st core.Status) error {
 	if v.storage == nil {
 		return statusError(op, "", "", st, nil)
 	}
-	return statusError(op, v.storage.r.name, v.Name(), st, v.storage.r)
+	err := statusError(op, v.storage.r.name, v.Name(), st, v.storage.r)
+	if v.holds(st) {
+		err.Detail = fmt.Sprintf("at byte %d of it", uintptr(st.Detail)-v.desc.Data)
+	}
+	return err
+}
+
+// holds reports whether a fault happened at one of v's bytes.
+func (v *View) holds(st core.Status) bool {
+	return st.Code == core.ErrFault && uintptr(st.Detail)-v.desc.Data < uintptr(v.desc.Bytes)
 }
 
 func (v *View) fail(op string, err error, detail string) error {
@@ -133,9 +151,10 @@ func (v *View) fail(op string, err error, detail string) error {
 	return v.storage.errorOf(op, v.Name(), err, detail)
 }
 
-func (v *View) absent(op string) error { return v.fail(op, ErrArgument, "the view is absent") }
+func (v *View) absent(op string) error { return v.fail(op, ErrAbsent, "") }
 
-// Get returns the decoded logical value at an index (one number per axis), in any format and layout.
+// Get returns the decoded logical value at an index (one number per axis), in any format and layout. Of a mapped
+// file it costs a system call, which asks whether the file is still what it was; CopyTo asks once for all elements.
 func (v View) Get(index ...int64) (float64, error) {
 	if err := v.indexed("get", index); err != nil {
 		return 0, err
@@ -202,7 +221,7 @@ func (v *View) faultable(op string, memory []byte, do func([]byte)) (err error) 
 			if !ok {
 				panic(p)
 			}
-			err = v.fail(op, ErrFault, fmt.Sprintf("at byte %d", at.Addr()-v.desc.Data))
+			err = v.Wrap(op, core.Status{Code: core.ErrFault, Operand: -1, Detail: uint64(at.Addr())})
 		}
 	}()
 	do(memory)
@@ -210,8 +229,7 @@ func (v *View) faultable(op string, memory []byte, do func([]byte)) (err error) 
 }
 
 // CopyTo copies the decoded elements in logical order into dst, which has room for exactly all of them.
-// F32 is copied in runs; other formats are read element by element through Get (Materialize first when
-// there are many).
+// F32 is copied in runs; other formats are read element by element (Materialize first when there are many).
 func (v View) CopyTo(dst []float32) error {
 	const op = "copy"
 	if v.desc.Format == tensor.Dense(tensor.F32) {
@@ -220,16 +238,9 @@ func (v View) CopyTo(dst []float32) error {
 	if err := v.sized(op, len(dst)); err != nil {
 		return err
 	}
-	var index [tensor.MaxRank]int64
-	for i := range dst {
-		value, err := v.Get(index[:v.desc.Layout.Rank]...)
-		if err != nil {
-			return err
-		}
-		dst[i] = float32(value)
-		v.next(&index, int(v.desc.Layout.Rank)-1)
-	}
-	return nil
+	st := core.GetAll(&v.desc, dst)
+	runtime.KeepAlive(v.storage)
+	return v.Wrap(op, st)
 }
 
 // CopyInt32s copies the elements of an I32 view in logical order into dst, which has room for exactly all
@@ -314,6 +325,9 @@ func transfer[T float32 | int32](v *View, op string, slice []T, d tensor.DType, 
 // cannot do is an error that wraps *tensor.LayoutError and suggests Materialize where that helps.
 
 func (v View) relaid(op string, l tensor.Layout, err error) (View, error) {
+	if v.IsZero() {
+		return View{}, v.absent(op)
+	}
 	if err != nil {
 		return View{}, v.fail(op, err, "")
 	}

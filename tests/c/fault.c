@@ -77,6 +77,11 @@ int main(void) {
   skeep_status_text(skeep_step_status(step, NULL), text, sizeof text);
   CHECK(strstr(text, name));
   CHECK_FAILS(skeep_storage_verify(sw), SKEEP_ERR_CHANGED);
+  /* So does a call without a step, which names the operand. */
+  const skeep_status st = skeep_matmul_t(pool, NULL, &x, &w, &y);
+  CHECK_FAILS(st, SKEEP_ERR_CHANGED);
+  CHECK(st.operand == 1);
+  CHECK_FAILS(skeep_get(&w, (const int64_t[]){0, 0}, &value), SKEEP_ERR_CHANGED);
 
   CHECK_OK(skeep_storage_close(sw, NULL));
   CHECK_OK(skeep_storage_close(sx, NULL));

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/spf13/cobra"
@@ -95,8 +96,8 @@ func dump(ctx context.Context, w io.Writer, f *gguf.File, name, span, format str
 	values := make([]float32, rows*n)
 	format32 := tensor.FormatOf(t.Encoding)
 	for row := from / n; row*n < to; row += rows {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := ended.Err(ctx); err != nil {
+			return err
 		}
 		count := min(rows, elements/n-row)
 		section := io.NewSectionReader(payload, row*rowBytes, count*rowBytes)

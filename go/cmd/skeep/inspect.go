@@ -13,6 +13,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tokenizer"
@@ -118,8 +119,8 @@ func payloadFindings(ctx context.Context, f *gguf.File, glob string) (*[]finding
 			continue
 		}
 		found, err := f.Check(ctx, t.Name)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if err := ended.Err(ctx); err != nil {
+			return nil, err
 		}
 		if err != nil {
 			rows = append(rows, findingRow{Tensor: t.Name, What: err.Error()})

@@ -14,6 +14,7 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
@@ -106,7 +107,7 @@ func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 		return r.value, r.err
 	case <-ctx.Done():
 		var none T
-		return none, context.Cause(ctx)
+		return none, ended.Err(ctx)
 	}
 }
 

@@ -1,7 +1,7 @@
 package core
 
 /*
-#include "skeep.h"
+#include "internal.h"
 
 typedef struct { skeep_status status; double value; } got;
 static got get(const skeep_view *v, int64_t a, int64_t b, int64_t c, int64_t d) {
@@ -63,6 +63,15 @@ func GetInt64(v *View, index []int64) (int64, Status) {
 	g := C.get_i64(f.put(0, v), i[0], i[1], i[2], i[3])
 	(*Step)(nil).give(f)
 	return int64(g.value), statusOf(g.status)
+}
+
+// GetAll is Get of every element in logical order, rounded to float32, checked and verified once for all of them.
+// len(values) is their number.
+func GetAll(v *View, values []float32) Status {
+	f := (*Step)(nil).take()
+	st := statusOf(C.skeep_get_all(f.put(0, v), (*C.float)(unsafe.SliceData(values))))
+	(*Step)(nil).give(f)
+	return st
 }
 
 func index4(v *View, index []int64) (i [4]C.int64_t, ok bool) {

@@ -1,0 +1,71 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/skeep"
+)
+
+// ErrNoStep is wrapped by the error of an op outside of Begin and End.
+var ErrNoStep = fmt.Errorf("%w: no step is running, Begin starts one", skeep.ErrArgument)
+
+// Error says which op of which layer failed, and on what: Err wraps a *skeep.Error, which names tensor and storage (of
+// a mapped one, the file), but for ErrNoStep and *OperandError. errors.Is finds the errors of package skeep:
+// ErrClosed for a view that has ended, ErrFault and ErrChanged for a file that was cut or changed under its mapping,
+// ErrAbsent for an operand that an op needs.
+type Error struct {
+	Op    string // that was called
+	Layer int    // -1 outside of layers
+	Err   error
+}
+
+func (e *Error) Error() string {
+	if e.Layer < 0 {
+		return fmt.Sprintf("exec: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("exec: layer %d: %s: %v", e.Layer, e.Op, e.Err)
+}
+
+// Unwrap returns what went wrong, for errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }
+
+// OperandError says which operand is absent, as the documentation of Context calls it. It wraps skeep.ErrAbsent.
+type OperandError struct{ Name string }
+
+func (e *OperandError) Error() string { return "operand " + e.Name + ": " + skeep.ErrAbsent.Error() }
+
+// Unwrap returns skeep.ErrAbsent.
+func (e *OperandError) Unwrap() error { return skeep.ErrAbsent }
+
+func absent(operand string) error { return &OperandError{operand} }
+
+// operands are the names of the inputs of ops, in the order in which done is told them.
+var operands = map[string][]string{
+	"embed":    {"table", "ids"},
+	"norm":     {"x", "before", "w", "after"},
+	"project":  {"x", "w[0]", "w[1]", "w[2]", "bias[0]", "bias[1]", "bias[2]"},
+	"rope":     {"x", "positions", "factors"},
+	"kv_store": {"k", "v", "positions", "sequences", "kCache", "vCache"},
+	"attend":   {"q", "kAll", "vAll", "positions", "sequences"},
+	"glu":      {"gate", "up"},
+	"add":      {"a", "b"},
+	"mul":      {"a", "b"},
+}
+
+// refused keeps why the core refused an op on views, which are in the order of its function.
+func (e *Eager) refused(op string, st core.Status, views ...*View) {
+	i := int(st.Operand)
+	switch {
+	case i < 0 || i >= len(views):
+		e.fail(op, skeep.StatusError(op, st, views...))
+	case views[i].IsZero():
+		name := "x"
+		if names := operands[op]; i < len(names) {
+			name = names[i]
+		}
+		e.fail(op, absent(name))
+	default:
+		e.fail(op, views[i].Wrap(op, st))
+	}
+}

@@ -1,0 +1,22 @@
+// Package ended says how a context ended.
+package ended
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Err is nil while ctx goes on, and else an error that wraps both ctx.Err and the cause that it was cancelled with, so
+// that errors.Is finds context.Canceled whoever cancelled it and why.
+func Err(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
