@@ -314,7 +314,11 @@ func (e *Eager) Norm(x, before, w, after View, eps float32) (sum, y View) {
 func (e *Eager) Project(x View, w, bias [3]View) [3]View { return e.project("project", x, w, bias) }
 
 func (e *Eager) project(op string, x View, w, bias [3]View) (y [3]View) {
-	if e.err == nil && w[0].IsZero() && w[1].IsZero() && w[2].IsZero() {
+	switch {
+	case e.err != nil:
+	case x.IsZero():
+		e.fail(op, absent("x"))
+	case w[0].IsZero() && w[1].IsZero() && w[2].IsZero():
 		e.fail(op, absent("w"))
 	}
 	// Products on the integer form of x, then those on x itself: two groups at most.

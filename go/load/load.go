@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -56,10 +57,27 @@ func mappable(f *os.File) error {
 }
 
 // Bytes reads the header of a GGUF file in memory, which stays in place and unchanged while a scope that
-// loaded it is open.
+// loaded it is open. Of a mapping that the caller made, a page that is gone is an error that wraps skeep.ErrFault; that
+// its file was cut within its last page, or changed, cannot be told from bytes: Open does that.
 func Bytes(name string, b []byte) (Source, error) {
-	f, err := gguf.Read(bytes.NewReader(b), int64(len(b)), gguf.WithName(name))
+	f, err := gguf.Read(memory(b), int64(len(b)), gguf.WithName(name))
 	return Source{File: f, Memory: b}, err
+}
+
+// memory reads bytes that may be pages of a file, of which some may be gone.
+type memory []byte
+
+func (m memory) ReadAt(p []byte, offset int64) (n int, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			if _, ok := fault.(interface{ Addr() uintptr }); !ok {
+				panic(fault)
+			}
+			n, err = 0, fmt.Errorf("load: at byte %d: %w", offset, skeep.ErrFault)
+		}
+	}()
+	return bytes.NewReader(m).ReadAt(p, offset)
 }
 
 // Platform says what the source's bytes allow, for resolver.Place.

@@ -166,3 +166,30 @@ func TestCancelTellsItsCause(t *testing.T) {
 		require.ErrorIs(t, err, why, name)
 	}
 }
+
+// A mapping that the caller made and whose file is cut: an error, where the process would end.
+func TestCutMappingOfTheCaller(t *testing.T) {
+	_, f := onDisk(t, Options{})
+	b, err := syscall.Mmap(int(f.Fd()), 0, len(embedded.Model()), syscall.PROT_READ, syscall.MAP_SHARED)
+	require.NoError(t, err)
+	m, err := OpenBytes(context.Background(), "pages", b, Options{})
+	require.NoError(t, err)
+	s := session(t, m)
+	_, err = s.Append(context.Background(), 1)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(int64(os.Getpagesize())))
+	_, err = s.Append(context.Background(), 52)
+	require.ErrorIs(t, err, skeep.ErrFault)
+	var on *skeep.Error
+	require.ErrorAs(t, err, &on)
+	require.Equal(t, "pages", on.Storage)
+	w, ok := m.Weight(on.Tensor)
+	require.True(t, ok, on.Tensor)
+	_, err = w.Storage().ReadAt(make([]byte, 4), w.Bytes()-4)
+	require.ErrorIs(t, err, skeep.ErrFault)
+	_, err = OpenBytes(context.Background(), "pages", b, Options{})
+	require.ErrorIs(t, err, skeep.ErrFault)
+	require.NoError(t, s.Close())
+	require.NoError(t, m.Close())
+	require.NoError(t, syscall.Munmap(b))
+}

@@ -155,7 +155,8 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 }
 
 // OpenBytes is Open for a file that lies in memory; weights are read in place. b must not change while the
-// model is open.
+// model is open. Of a mapping that the caller made, a page that is gone is skeep.ErrFault; that its file was cut within
+// its last page, or changed, cannot be told from bytes: Open does that.
 func OpenBytes(ctx context.Context, name string, b []byte, o Options) (*Model, error) {
 	start := time.Now()
 	s, err := load.Bytes(name, b)

@@ -67,7 +67,7 @@ func readers(t *testing.T) map[string]func(v View) error {
 var readNothing = []string{
 	"View.Bytes", "View.Desc", "View.Domain", "View.Format", "View.IsZero", "View.Layout", "View.Live", "View.MarkWritten", "View.Merge", "View.Name",
 	"View.Narrow", "View.Position", "View.Shape", "View.Slice", "View.Split", "View.Squeeze", "View.Step", "View.Storage", "View.String", "View.Transpose",
-	"View.Unsqueeze", "View.Value", "View.Writes", "View.WithValue", "View.Wrap", "View.WriteFloat32s", "View.WriteInt32s",
+	"View.Unsqueeze", "View.Value", "View.Writes", "View.WithValue", "View.Wrap", "View.WrapValue", "View.WriteFloat32s", "View.WriteInt32s",
 	"Storage.Advise", "Storage.Alias", "Storage.Close", "Storage.CloseContext", "Storage.CloseIn", "Storage.Closed", "Storage.Domain",
 	"Storage.ID", "Storage.Lock", "Storage.Name", "Storage.Resident", "Storage.Size", "Storage.Spec", "Storage.Tensor",
 	"Storage.TryClose", "Storage.View", "Storage.ViewLayout", "Storage.Writable", "Storage.WriteAt",

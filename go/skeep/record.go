@@ -22,6 +22,7 @@ type record struct {
 	spec     tensor.AllocationSpec
 	bytes    int64
 	readonly bool
+	foreign  bool // the caller's bytes, which may be a mapping of its own
 	trace    *trace.Recorder
 	pinner   *runtime.Pinner // of Go memory; behind a pointer since a collected Pinner panics
 	memory   []byte          // the Go memory

@@ -168,6 +168,9 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 // Go memory (pinned until nobody uses it after the close) or memory outside of the Go heap, which CloseContext tells
 // when to give back. Close never frees them. With ReadOnly they may be a program's constant data, such as an embedded
 // model.
+//
+// Bytes of a mapping that the caller made are read like others, and a page of them that is gone is ErrFault. Whether its
+// file was cut within its last page (zeros are read there) or changed cannot be told from bytes: Map the file instead.
 func Borrow(name string, bytes []byte, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	if len(bytes) == 0 {
@@ -180,7 +183,10 @@ func Borrow(name string, bytes []byte, opts ...Option) (*Storage, error) {
 	if o.model != nil {
 		spec.Scope = tensor.Model
 	}
-	r := &record{name: name, spec: spec, bytes: int64(len(bytes)), readonly: o.readonly, trace: o.trace, memory: bytes}
+	r := &record{name: name, spec: spec, bytes: int64(len(bytes)), readonly: o.readonly, foreign: true, trace: o.trace, memory: bytes}
+	if err := installGuard("borrow", name); err != nil {
+		return nil, err
+	}
 	return r.borrow(&o, "borrow", trace.Allocate)
 }
 
@@ -219,9 +225,8 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 	if o.model == nil && (o.spec == nil || o.spec.Scope == tensor.Ambient) {
 		makeRoom(0, 1)
 	}
-	// Each time: somebody may have taken the signal over since the last.
-	if st := core.FaultGuardInstall(); st.Code != core.OK {
-		return nil, statusError("map", name, "", st, nil)
+	if err := installGuard("map", name); err != nil {
+		return nil, err
 	}
 	spec := tensor.AllocationSpec{Domain: tensor.Mapped, Alignment: 1, Reason: "pages of a file"}
 	if o.spec != nil {
@@ -245,6 +250,14 @@ func MapFile(path string, opts ...Option) (*Storage, error) {
 	}
 	defer f.Close()
 	return Map(path, f, 0, 0, opts...)
+}
+
+// installGuard turns faults of file pages into errors. Each time: somebody may have taken the signal over since the last.
+func installGuard(op, name string) error {
+	if st := core.FaultGuardInstall(); st.Code != core.OK {
+		return statusError(op, name, "", st, nil)
+	}
+	return nil
 }
 
 // made turns what the core made into a Storage.

@@ -201,7 +201,7 @@ func (v *View) touch(op string, write bool, do func(memory []byte)) (err error) 
 		v.MarkWritten()
 	}
 	memory := core.Memory(v.desc.Data, int(v.desc.Bytes))
-	if v.storage.Domain() == tensor.Mapped {
+	if v.storage.Domain() == tensor.Mapped || v.storage.r.foreign {
 		if err = v.faultable(op, memory, do); err == nil {
 			err = v.Wrap(op, core.Verify(v.storage.r.handle))
 		}
