@@ -229,7 +229,7 @@ struct kv_store {
   int64_t tokens, heads, capacity, size;
   uint32_t per_task;
   skeep_status status;
-  struct indices now;
+  struct indices *now;
   uint64_t too_large[2]; /* flat position of the first key and value that the cache cannot hold, or UINT64_MAX */
 };
 
@@ -247,8 +247,8 @@ static int64_t run_length(const struct kv_store *s, int64_t t) {
  * consecutive positions is an arc of the ring; two arcs meet when either begins within the other. */
 static void kv_store_check(void *arg) {
   struct kv_store *s = arg;
-  for (s->now.first = 0; s->now.first < s->tokens; s->now.first += s->now.tokens) {
-    s->status = indices_read(&s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
+  for (s->now->first = 0; s->now->first < s->tokens; s->now->first += s->now->tokens) {
+    s->status = indices_read(s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
     if (s->status.code != SKEEP_OK) return;
   }
   for (int64_t a = 0, a_length; a < s->tokens; a += a_length) {
@@ -272,7 +272,7 @@ static void kv_store_check(void *arg) {
 
 static void kv_store_read(void *arg) {
   struct kv_store *s = arg;
-  s->status = indices_read(&s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
+  s->status = indices_read(s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
 }
 
 /* Looks through a row of in[which] of which an element became infinite: an infinite or undefined one is stored as it
@@ -285,10 +285,7 @@ static void kv_store_refuse(struct kv_store *s, uint32_t which, int64_t t, int64
     float x;
     memcpy(&x, row + 4 * i, sizeof x);
     if (!isfinite(x) || fabsf(x) < limit) continue;
-    const uint64_t at = (uint64_t)((t * s->heads + h) * in->layout.shape[2] + i);
-    uint64_t *first = &s->too_large[which], seen = __atomic_load_n(first, __ATOMIC_RELAXED);
-    while (at < seen && !__atomic_compare_exchange_n(first, &seen, at, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
+    operand_note(&s->too_large[which], (uint64_t)((t * s->heads + h) * in->layout.shape[2] + i));
     return;
   }
 }
@@ -300,13 +297,13 @@ static void kv_store_task(void *arg, uint32_t task, void *scratch) {
   for (uint32_t unit = task * s->per_task; unit < (task + 1) * s->per_task && unit < 2 * s->heads; unit++) {
     const skeep_view *in = s->in[unit & 1], *cache = s->cache[unit & 1];
     const int64_t h = unit >> 1;
-    for (int64_t i = 0; i < s->now.tokens; i++) {
-      const int64_t t = s->now.first + i;
+    for (int64_t i = 0; i < s->now->tokens; i++) {
+      const int64_t t = s->now->first + i;
       if (s->body(operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
                   (size_t)in->layout.shape[2],
-                  operand_start(cache, s->size) + s->now.sequence[i] * operand_step(cache, 0, s->size) +
+                  operand_start(cache, s->size) + s->now->sequence[i] * operand_step(cache, 0, s->size) +
                       h * operand_step(cache, 1, s->size) +
-                      s->now.position[i] % s->capacity * operand_step(cache, 2, s->size)))
+                      s->now->position[i] % s->capacity * operand_step(cache, 2, s->size)))
         kv_store_refuse(s, unit & 1, t, h);
     }
   }
@@ -334,11 +331,13 @@ static skeep_status indices_check(const skeep_view *positions, const skeep_view 
 
 static skeep_status kv_store(struct skeep_op *op) {
   const struct skeep_kernel *kernel;
+  struct indices now; /* apart, since an initializer would clear it */
   struct kv_store s = {{op->v[0], op->v[1]},
                        op->v[2],
                        op->v[3],
                        {op->v[4], op->v[5]},
                        .status = skeep_ok(),
+                       .now = &now,
                        .too_large = {UINT64_MAX, UINT64_MAX}};
   SKEEP_TRY(caches_check(op, SKEEP_OP_KV_STORE, 4, &kernel));
   for (int32_t i = 0; i < 2; i++) {
@@ -357,7 +356,7 @@ static skeep_status kv_store(struct skeep_op *op) {
   SKEEP_TRY(s.status);
   const int64_t worth = 16384, unit = least(s.tokens, INDICES) * s.in[0]->layout.shape[2];
   s.per_task = (uint32_t)((worth - 1) / unit + 1);
-  for (s.now.first = 0; s.now.first < s.tokens; s.now.first += s.now.tokens) {
+  for (now.first = 0; now.first < s.tokens; now.first += now.tokens) {
     SKEEP_TRY(guarded(kv_store_read, &s));
     SKEEP_TRY(s.status);
     SKEEP_TRY(skeep_pool_run(op->pool, kv_store_task, &s, (uint32_t)((2 * s.heads - 1) / s.per_task + 1)));
@@ -397,7 +396,7 @@ struct attend {
   float *partial;
   int64_t widest; /* positions that one row sees, at most */
   skeep_status status;
-  struct indices now; /* tiles count tokens from its first */
+  struct indices *now; /* tiles count tokens from its first */
 };
 
 /* Rows of one tile that share their sequence and chunk length. */
@@ -412,7 +411,7 @@ struct partial {
 };
 
 static void sees(const struct attend *a, int64_t t, int64_t *lo, int64_t *hi) {
-  *hi = a->now.position[t] + (int64_t)1;
+  *hi = a->now->position[t] + (int64_t)1;
   *lo = a->params.window ? most(0, *hi - a->params.window) : 0;
 }
 
@@ -433,7 +432,7 @@ static void chunk_run(const struct attend *a, const struct rows *r, int64_t begi
   const char *v = operand_start(a->v, size) + r->sequence * operand_step(a->v, 0, size) +
                   r->kv_head * operand_step(a->v, 1, size);
   a->body(&(struct skeep_attend_tile){
-      .q = operand_start(a->q, 4) + (a->now.first + r->token) * operand_step(a->q, 0, 4) + r->head * operand_step(a->q, 1, 4),
+      .q = operand_start(a->q, 4) + (a->now->first + r->token) * operand_step(a->q, 0, 4) + r->head * operand_step(a->q, 1, 4),
       .k = k,
       .v = v,
       .q_token = operand_step(a->q, 0, 4),
@@ -486,7 +485,7 @@ static void chunk_add(const struct attend *a, const struct rows *r, int64_t begi
 static void rows_finish(const struct attend *a, const struct rows *r, struct partial total) {
   const int64_t n = a->v->layout.shape[3];
   for (int64_t i = 0; i < r->tokens * r->heads; i++) {
-    char *y = operand_start(a->y, 4) + (a->now.first + r->token + i / r->heads) * operand_step(a->y, 0, 4) +
+    char *y = operand_start(a->y, 4) + (a->now->first + r->token + i / r->heads) * operand_step(a->y, 0, 4) +
               (r->head + i % r->heads) * operand_step(a->y, 1, 4);
     float *acc = total.acc + i * a->v_padded;
     for (int64_t d = 0; d < n; d++) acc[d] /= total.sum[i];
@@ -499,17 +498,17 @@ static void tile_rows(const struct attend *a, int64_t tile, int64_t *token, int6
   const int64_t part = tile % a->head_tiles;
   if (*token < 0) {
     *token = tile / a->head_tiles / a->kv_heads * a->token_tile;
-    *end = least(*token + a->token_tile, a->now.tokens);
+    *end = least(*token + a->token_tile, a->now->tokens);
   }
   r->kv_head = tile / a->head_tiles % a->kv_heads;
   r->head = r->kv_head * a->group + part * a->head_tile;
   r->heads = least(a->head_tile, a->group - part * a->head_tile);
   r->token = *token;
-  r->sequence = a->now.sequence[r->token];
+  r->sequence = a->now->sequence[r->token];
   r->tokens = 0;
   do {
     sees(a, *token, &r->lo[r->tokens], &r->hi[r->tokens]);
-    if (r->tokens && (a->now.sequence[*token] != r->sequence ||
+    if (r->tokens && (a->now->sequence[*token] != r->sequence ||
                       chunk_of(r->hi[r->tokens] - r->lo[r->tokens]) != chunk_of(r->hi[0] - r->lo[0])))
       break;
     r->tokens++;
@@ -577,9 +576,9 @@ static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_
 static void attend_read(void *arg) {
   struct attend *a = arg;
   int64_t lo, hi;
-  a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+  a->status = indices_read(a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
   a->widest = 0;
-  for (int64_t t = 0; t < a->now.tokens && a->status.code == SKEEP_OK; t++) {
+  for (int64_t t = 0; t < a->now->tokens && a->status.code == SKEEP_OK; t++) {
     sees(a, t, &lo, &hi);
     a->widest = most(a->widest, hi - lo);
     if (hi - lo > a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
@@ -590,21 +589,21 @@ static void attend_read(void *arg) {
 static void attend_check(void *arg) {
   struct attend *a = arg;
   int64_t last = 0, lo, hi;
-  for (a->now.first = 0; a->now.first < a->tokens; a->now.first += a->now.tokens) {
-    a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+  for (a->now->first = 0; a->now->first < a->tokens; a->now->first += a->now->tokens) {
+    a->status = indices_read(a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
     if (a->status.code != SKEEP_OK) return;
-    for (int64_t t = 0; t < a->now.tokens; t++) last = most(last, a->now.position[t]);
+    for (int64_t t = 0; t < a->now->tokens; t++) last = most(last, a->now->position[t]);
   }
-  for (a->now.first = 0; a->now.first < a->tokens; a->now.first += a->now.tokens) {
-    a->status = indices_read(&a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
-    for (int64_t t = 0; t < a->now.tokens && a->status.code == SKEEP_OK; t++) {
+  for (a->now->first = 0; a->now->first < a->tokens; a->now->first += a->now->tokens) {
+    a->status = indices_read(a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
+    for (int64_t t = 0; t < a->now->tokens && a->status.code == SKEEP_OK; t++) {
       sees(a, t, &lo, &hi);
       int64_t own = last;
       if (lo > last - a->capacity) continue;
       if (a->sequences) { /* the last position of its own sequence decides */
-        own = a->now.position[t];
+        own = a->now->position[t];
         for (int64_t u = 0; u < a->tokens; u++)
-          if (operand_i32(a->sequences, u) == a->now.sequence[t]) own = most(own, operand_i32(a->positions, u));
+          if (operand_i32(a->sequences, u) == a->now->sequence[t]) own = most(own, operand_i32(a->positions, u));
       }
       if (lo <= own - a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
     }
@@ -631,7 +630,7 @@ static skeep_status attend_tiles(struct attend *a, size_t scratch) {
 
 /* All tokens whose indices were read. */
 static skeep_status attend_run(struct attend *a, skeep_pool *pool) {
-  const int64_t token_tiles = (a->now.tokens - 1) / a->token_tile + 1;
+  const int64_t token_tiles = (a->now->tokens - 1) / a->token_tile + 1;
   a->tiles = token_tiles * a->kv_heads * a->head_tiles;
   if (a->tokens == 1 && a->tiles < skeep_pool_threads(pool)) {
     int64_t lo, hi;
@@ -643,15 +642,16 @@ static skeep_status attend_run(struct attend *a, skeep_pool *pool) {
   }
   const int64_t worth = 32768; /* multiplications */
   const int64_t row = a->widest * (a->k->layout.shape[3] + a->v->layout.shape[3]);
-  const int64_t tile = row * a->head_tile * least(a->token_tile, a->now.tokens);
+  const int64_t tile = row * a->head_tile * least(a->token_tile, a->now->tokens);
   a->per_task = (worth - 1) / tile + 1;
   return skeep_pool_run(pool, attend_task, a, (uint32_t)((a->tiles - 1) / a->per_task + 1));
 }
 
 static skeep_status attend(struct skeep_op *op, const skeep_attend_params *params) {
   const struct skeep_kernel *kernel;
+  struct indices now;
   struct attend a = {.q = op->v[0], .k = op->v[1], .v = op->v[2], .positions = op->v[3], .sequences = op->v[4],
-                     .y = op->v[5], .params = *params, .status = skeep_ok()};
+                     .y = op->v[5], .params = *params, .status = skeep_ok(), .now = &now};
   if (!isfinite(params->scale)) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_attend_params, scale));
   if (!isfinite(params->softcap) || params->softcap < 0)
     return skeep_fail(SKEEP_ERR_ARGUMENT, -1, offsetof(skeep_attend_params, softcap));
@@ -675,7 +675,7 @@ static skeep_status attend(struct skeep_op *op, const skeep_attend_params *param
   SKEEP_TRY(guarded(attend_check, &a));
   SKEEP_TRY(a.status);
 
-  for (a.now.first = 0; a.now.first < a.tokens; a.now.first += a.now.tokens) {
+  for (now.first = 0; now.first < a.tokens; now.first += now.tokens) {
     SKEEP_TRY(guarded(attend_read, &a));
     SKEEP_TRY(a.status);
     SKEEP_TRY(attend_run(&a, op->pool));
