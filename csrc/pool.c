@@ -53,7 +53,7 @@ struct skeep_pool {
   uint32_t users LINE; /* operations that have begun, and DESTROYED */
 
   uint32_t threads;
-  uint32_t wake;   /* workers that a region calls: no more than find a processor */
+  uint32_t wake;   /* workers that a region calls: no more than find a processor, and one */
   int64_t spin_ns; /* how long a thread watches before it sleeps: not at all when it keeps others from working */
   size_t scratch;  /* bytes of each set */
   char *memory;    /* threads + 1 sets: the caller's, the workers', the spare one; then what two turns share */
@@ -268,7 +268,7 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   pool->scratch = scratch;
   pool->gate = CLOSED;
   pool->length = scratch * (threads + 1) + 2 * SKEEP_POOL_SHARED;
-  pool->wake = (threads < room ? threads : room) - 1;
+  pool->wake = room > 1 ? (threads < room ? threads : room) - 1 : 1;
   pool->spin_ns = threads > room ? 0 : SPIN_NS;
   pool->workers = calloc(threads, sizeof *pool->workers);
   void *memory = mmap(NULL, pool->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
