@@ -1,5 +1,5 @@
 /* The blocks of every packed encoding as they lie in memory, and the few readings of their fields that several
- * kernels share. Little-endian, without padding, at any address. Decoding itself: <form>/decode_portable.h.
+ * kernels share. Little-endian, without padding, at any address. Decoding itself: encodings/<form>/decode_portable.h.
  * Sources: the GGUF specification; OCP Microscaling 1.0 for the scales of MXFP4 and NVFP4. */
 #ifndef SKEEP_BLOCKS_H
 #define SKEEP_BLOCKS_H
