@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs every test of the project and says what it could not run, and why.
+# Runs the tests of the project and says what it did not run, and why.
 #
-#   tests/all.sh            what this machine has tools for
-#   STRICT=1 tests/all.sh   a step or test that is skipped counts as a failure
+#   tests/all.sh            all that needs no instrument, emulator or large model: some minutes
+#   FULL=1 tests/all.sh     sanitizers, emulators, other compilers and long tests as well: half an hour
+#   STRICT=1                a step or test that is skipped counts as a failure
 #
 # Real model files are found through SKEEP_TEST_MODELS (a folder) and SKEEP_TEST_GEMMA (a file).
 set -uo pipefail
@@ -56,44 +57,56 @@ emulated() (
     END { print count + 0 " bodies, " native + 0 " instructions of AVX-512"; exit !count || native }'
 )
 
-step "gofmt" quiet gofmt -l csrc go include tests bench
-step "go vet" go vet ./...
-step "go mod tidy" go mod tidy -diff
-step "staticcheck" go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-step "C warnings, $CC" warnings "$CC"
-have clang-14 "clang-14 is missing" "C warnings, clang" && step "C warnings, clang" warnings clang-14
-have g++ "g++ is missing" "public header in C++" && step "public header in C++" header c++ g++
-step "go test" gotest ./...
-# The cache of test results does not see what C reads from the environment, hence -count=1. What takes long and does
-# not ask for an instruction set ran above.
-for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -short -count=1 ./go/...; done
-if ! grep -qw avx2 /proc/cpuinfo; then
-  skip "AVX-512 emulated" "this processor has no AVX2"
-elif ! echo '#include <simde/x86/avx512.h>' | "$CC" -E -x c -o /dev/null - 2>/dev/null; then
-  skip "AVX-512 emulated" "libsimde-dev is missing"
-else
-  step "AVX-512 emulated" emulated
-fi
-# Instrumented and emulated: without what takes minutes there and has sisters that do not.
-slow='MatMulBodies|SeesEveryBit|EveryPair|EncodeErrors|EncodeSpoils|F04_|TestDenseAttend$'
-step "go test -race" env -u SKEEP_TEST_GEMMA go test -race $(go list ./go/... | grep -vE '/(cmd/skeep|internal/core)$')
-step "go test -race, core" go test -race -short -skip "$slow" ./go/internal/core
-# With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1. It makes Go allocate.
-step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$PWD/tests/cc-O1" go test -asan -short -skip "$slow|DoNotAllocate" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
-if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
-  arm64() { env -u SKEEP_TEST_GEMMA GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" "$@"; }
-  step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
-  # A test binary cannot start itself again there.
-  step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment" ./go/internal/core
-fi
 cmake_build() { # NAME CONFIGURE-FLAGS…
   step "$1" sh -c 'cmake -S . -B "$0" -DSKEEP_WERROR=ON "$@" && cmake --build "$0" -j"$(nproc)" && ctest --test-dir "$0" --output-on-failure' "$log/build" "${@:2}"
   rm -rf "$log/build"
 }
-if have cmake "cmake is missing" "CMake builds"; then
-  cmake_build "CMake build"
-  have clang-14 "clang-14 is missing" "CMake build, clang" && cmake_build "CMake build, clang" -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
-  for sanitizer in address undefined thread; do cmake_build "CMake build, $sanitizer sanitizer" -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
+# What takes long, or instruments and emulators that a first look does not need.
+full() {
+  local isa sanitizer
+  step "go mod tidy" go mod tidy -diff
+  step "staticcheck" go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+  have clang-14 "clang-14 is missing" "C warnings, clang" && step "C warnings, clang" warnings clang-14
+  # The cache of test results does not see what C reads from the environment, hence -count=1. What takes long and does
+  # not ask for an instruction set ran above.
+  for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -short -count=1 ./go/...; done
+  if ! grep -qw avx2 /proc/cpuinfo; then
+    skip "AVX-512 emulated" "this processor has no AVX2"
+  elif ! echo '#include <simde/x86/avx512.h>' | "$CC" -E -x c -o /dev/null - 2>/dev/null; then
+    skip "AVX-512 emulated" "libsimde-dev is missing"
+  else
+    step "AVX-512 emulated" emulated
+  fi
+  # Instrumented and emulated: without what takes minutes there and has sisters that do not.
+  slow='MatMulBodies|SeesEveryBit|EveryPair|EncodeErrors|EncodeSpoils|F04_|TestDenseAttend$'
+  step "go test -race" env -u SKEEP_TEST_GEMMA go test -race $(go list ./go/... | grep -vE '/(cmd/skeep|internal/core)$')
+  step "go test -race, core" go test -race -short -skip "$slow" ./go/internal/core
+  # With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1. It makes Go allocate.
+  step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$PWD/tests/cc-O1" go test -asan -short -skip "$slow|DoNotAllocate" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
+  if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
+    arm64() { env -u SKEEP_TEST_GEMMA GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" "$@"; }
+    step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
+    # A test binary cannot start itself again there.
+    step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment" ./go/internal/core
+  fi
+  if have cmake "cmake is missing" "CMake builds"; then
+    have clang-14 "clang-14 is missing" "CMake build, clang" && cmake_build "CMake build, clang" -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+    for sanitizer in address undefined thread; do cmake_build "CMake build, $sanitizer sanitizer" -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
+  fi
+}
+
+short=1
+[ -n "${FULL:-}" ] && short=
+step "gofmt" quiet gofmt -l csrc go include tests bench
+step "go vet" go vet ./...
+step "C warnings, $CC" warnings "$CC"
+have g++ "g++ is missing" "public header in C++" && step "public header in C++" header c++ g++
+step "go test" gotest ${short:+-short} ./...
+have cmake "cmake is missing" "CMake build" && cmake_build "CMake build"
+if [ -n "$short" ]; then
+  echo "left out  long tests (-short), static analysis, other compilers, other instruction sets, race detector, sanitizers, arm64: FULL=1 $0"
+else
+  full
 fi
 
 if [ -s "$log/skips" ]; then
