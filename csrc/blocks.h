@@ -24,7 +24,7 @@ enum skeep_block_geometry {
     __VA_ARGS__                                                                 \
   } skeep_block_##name;                                                         \
   _Static_assert(sizeof(skeep_block_##name) == SKEEP_BYTES_##name, "block size of " #name);
-#include "blocks_fields.h"
+#include "generated/blocks_fields.h"
 #undef SKEEP_BLOCK
 
 /* Q4_K, Q5_K: the six-bit scale and minimum of 32-element group g, from the twelve scale bytes. */

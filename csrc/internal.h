@@ -117,7 +117,7 @@ static inline size_t skeep_attend_scratch(size_t rows, size_t k_dim, size_t v_di
 typedef void skeep_body_attend(const struct skeep_attend_tile *a);
 
 /* ---- the kernel table --------------------------------------------------------------------------
- * A row of kernels_table.h is SKEEP_KERNEL(op, encoding, activation, isa, body): op in lower case as in
+ * A row of generated/kernels_table.h is SKEEP_KERNEL(op, encoding, activation, isa, body): op in lower case as in
  * skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the
  * function is skeep_<body>, compiled by isa_<isa>.c. */
 enum skeep_opid {
@@ -142,7 +142,7 @@ struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */
 };
-/* Row `row` of kernels_table.h, in its order; NULL past the end. info.runnable says whether body may be called. */
+/* Row `row` of generated/kernels_table.h, in its order; NULL past the end. info.runnable says whether body may be called. */
 const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
  * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
@@ -155,7 +155,7 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 
-/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of kernels_table.h. */
+/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of generated/kernels_table.h. */
 enum skeep_feature {
   SKEEP_FEATURE_PORTABLE = 1u << 0,
   SKEEP_FEATURE_AVX2 = 1u << 1,
@@ -168,7 +168,7 @@ uint32_t skeep_features(void);
 
 /* ---- one operation ------------------------------------------------------------------------------
  * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
- * writable and not overlapping, layouts as operands.c lists them), its own checks of formats and extents, selection,
+ * writable and not overlapping, layouts as op_operands.c lists them), its own checks of formats and extents, selection,
  * skeep_pool_run over its tiles,
  * skeep_op_end (of a bare call: verifies its mapped roots, then unpins; keeps a step's first error). */
 struct skeep_op {
@@ -316,7 +316,7 @@ static inline uint16_t skeep_f32_to_bf16(float f) {
 
 /* Prototypes of all bodies, so that each definition is checked against the type of its row. */
 #define SKEEP_KERNEL(op, encoding, activation, isa, body) skeep_body_##op skeep_##body;
-#include "kernels_table.h"
+#include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
 
 #endif

@@ -30,7 +30,7 @@
 
 #include "tile/products_avx2.h"
 
-#include "bodies_avx2.h"
+#include "generated/bodies_avx2.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

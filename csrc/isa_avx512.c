@@ -19,7 +19,7 @@
 
 #include "tile/products_avx512.h"
 
-#include "bodies_avx512.h"
+#include "generated/bodies_avx512.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -23,4 +23,4 @@
 
 #include "tile/products_portable.h"
 
-#include "bodies_portable.h"
+#include "generated/bodies_portable.h"

@@ -1,5 +1,5 @@
 /* What every operation begins and ends with. */
-#include "slot.h"
+#include "memory_slot.h"
 
 _Static_assert(SKEEP_MAX_OPERANDS <= 32, "operands are numbered in the bits of a word");
 

@@ -1,5 +1,5 @@
 /* The operations that know positions: rope, kv_store, attend. */
-#include "operand.h"
+#include "op_operand.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The operations that move data without computing with it: convert, encode, prepack, quantize_rows, embed. */
 #include "blocks.h"
-#include "operand.h"
+#include "op_operand.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Products: y = x * transpose(w), one or several that share x, in one parallel region. */
-#include "operand.h"
+#include "op_operand.h"
 
 #define WEIGHTS 3
 #define ROWS 48                 /* a task has a multiple of them: bodies take 8, 16 and 24 rows at once */
@@ -86,7 +86,7 @@ static skeep_status run(struct products *p, skeep_pool *pool) {
   return skeep_pool_run(pool, task, p, tasks);
 }
 
-/* All axes of v but the last as one, which they are (operands.c): the extent, and the stride in cells. */
+/* All axes of v but the last as one, which they are (op_operands.c): the extent, and the stride in cells. */
 static size_t rows_of(const skeep_view *v, int64_t *stride) {
   size_t rows = 1;
   *stride = 0;

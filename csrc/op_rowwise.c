@@ -1,5 +1,5 @@
 /* The operations on rows along the last axis that need nothing but their row: norm, glu, add, mul, softmax, softcap. */
-#include "operand.h"
+#include "op_operand.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* The sentence of each status, and the version of the ABI. */
-#include "slot.h"
+#include "memory_slot.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Bodies of products that are made of a template and what is particular to an encoding, for AVX2: one line each in
- * bodies_avx2.h. */
+ * generated/bodies_avx2.h. */
 #include "tile/exact_avx2.h"
 #include "tile/panel_avx2.h"
 

@@ -1,5 +1,5 @@
 /* Bodies of products that are made of a template and what is particular to an encoding, for AVX-512 with VNNI: one line each in
- * bodies_avx512.h. */
+ * generated/bodies_avx512.h. */
 #include "tile/exact_avx512.h"
 #include "tile/panel_avx512.h"
 

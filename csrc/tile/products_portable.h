@@ -1,5 +1,5 @@
 /* Bodies of products that are made of a template and what is particular to an encoding, in plain C: one line each in
- * bodies_portable.h. */
+ * generated/bodies_portable.h. */
 #include "tile/exact_portable.h"
 #include "tile/integer_portable.h"
 

@@ -2,7 +2,7 @@ package core
 
 /*
 #include "skeep.h"
-#include "slot.h"
+#include "memory_slot.h"
 #include <stdlib.h>
 
 static skeep_storage handle(uintptr_t cell, uint64_t generation) { return (skeep_storage){cell, generation}; }

@@ -92,7 +92,7 @@ func decoderFor(k kernel, all []kernel) (kernel, bool) {
 	return kernel{}, false
 }
 
-// bodyIncludes is csrc/bodies_<set>.h: what the unit of an instruction set includes and makes; nil when that is
+// bodyIncludes is csrc/generated/bodies_<set>.h: what the unit of an instruction set includes and makes; nil when that is
 // nothing. Templates that know no blocks are included by the unit itself.
 func bodyIncludes(set string, all []kernel, csrc string) ([]byte, error) {
 	var b bytes.Buffer

@@ -147,7 +147,7 @@ func goTable(all []encoding) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// blockStructs is csrc/blocks_fields.h.
+// blockStructs is csrc/generated/blocks_fields.h.
 func blockStructs(all []encoding) []byte {
 	var b bytes.Buffer
 	b.WriteString("/* " + generated + ": the blocks of every packed encoding as they lie in memory.\n" +

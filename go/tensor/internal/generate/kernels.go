@@ -52,7 +52,7 @@ func (k kernel) name() string {
 	return strings.Join([]string{k.op, k.encoding, k.activation, k.isa}, "_")
 }
 
-// kernelTable is csrc/kernels_table.h.
+// kernelTable is csrc/generated/kernels_table.h.
 func kernelTable(all []kernel, encodings []encoding) []byte {
 	constant := map[string]string{anyActivation: "SKEEP_ANY"}
 	for _, e := range encodings {

@@ -45,8 +45,8 @@ func generate(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{
-		"csrc/blocks_fields.h": blockStructs(encodings),
-		"csrc/kernels_table.h": kernelTable(kernels, encodings),
+		"csrc/generated/blocks_fields.h": blockStructs(encodings),
+		"csrc/generated/kernels_table.h": kernelTable(kernels, encodings),
 	}
 	for _, set := range instructionSets {
 		text, err := bodyIncludes(set, kernels, filepath.Join(root, "csrc"))
@@ -54,7 +54,7 @@ func generate(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 		if text != nil {
-			files["csrc/bodies_"+set+".h"] = text
+			files["csrc/generated/bodies_"+set+".h"] = text
 		}
 	}
 	if files["go/tensor/encodings.go"], err = goTable(encodings); err != nil {

@@ -1,5 +1,5 @@
 /* Views: making them, checking them, and the address of a logical index in any order. */
-#include "slot.h"
+#include "memory_slot.h"
 
 /* Cells along an axis of extent > 0. */
 static int64_t blocks_of(int64_t extent, uint32_t block) { return (extent - 1) / block + 1; }

@@ -1,4 +1,4 @@
-/* Liveness slots: what a skeep_storage handle and a view's cell point to. Only storage.c, view.c, step.c and
+/* Liveness slots: what a skeep_storage handle and a view's cell point to. Only memory_*.c, status.c, op_reference.c and
  * op.c look inside.
  *
  * Invariants

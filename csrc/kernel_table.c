@@ -33,7 +33,7 @@ static struct skeep_kernel table[] = {
 #define SKEEP_KERNEL(op, encoding, activation, isa, body)                                                           \
   {{SKEEP_OPID_##op, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
    BODY_##isa(skeep_##body)},
-#include "kernels_table.h"
+#include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
     {{0, 0, 0, 0, {0, 0, 0, 0}, 0, 0, ""}, NULL}};
 #define ROWS (sizeof table / sizeof table[0] - 1)

@@ -1,5 +1,5 @@
 /* Storages: the slab of liveness slots, roots and what they own, marks, pins. */
-#include "slot.h"
+#include "memory_slot.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* Steps: the pins, the first error and the frame of a group of operations. */
-#include "slot.h"
+#include "memory_slot.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* The reference: one element, and a product, read through the decoded logical value. Right for every format and
  * layout; everything fast is compared with it. */
 #include "blocks.h"
-#include "slot.h"
+#include "memory_slot.h"
 
 #include <math.h>
 #if defined(__clang__)
