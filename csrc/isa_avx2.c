@@ -15,18 +15,18 @@
 
 /* The dense bodies are written over eight lanes and compiled for each instruction set. */
 #include "dense/vec_avx2.h"
-#include "dense/functions.h"
-#include "dense/norm.h"
-#include "dense/rowwise.h"
-#include "dense/rope.h"
-#include "dense/kv_store.h"
-#include "dense/attend.h"
+#include "dense/functions_template.h"
+#include "dense/norm_template.h"
+#include "dense/rowwise_template.h"
+#include "dense/rope_template.h"
+#include "dense/kv_store_template.h"
+#include "dense/attend_template.h"
 
 /* So are the encoders that search. */
-#include "search/scaled.h"
-#include "search/affine.h"
-#include "search/ternary.h"
-#include "search/fp4.h"
+#include "search/scaled_template.h"
+#include "search/affine_template.h"
+#include "search/ternary_template.h"
+#include "search/fp4_template.h"
 
 #include "tile/products_avx2.h"
 

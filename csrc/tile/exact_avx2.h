@@ -1,4 +1,4 @@
-/* What tile/exact_x86.h needs of AVX2. */
+/* What tile/exact_x86_template.h needs of AVX2. */
 #ifndef SKEEP_TILE_EXACT_AVX2_H
 #define SKEEP_TILE_EXACT_AVX2_H
 
@@ -30,6 +30,6 @@ SKEEP_INLINE __m128 exact_sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
   return _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
 }
 
-#include "tile/exact_x86.h"
+#include "tile/exact_x86_template.h"
 
 #endif

@@ -1,4 +1,4 @@
-/* What tile/exact_x86.h needs of AVX-512. */
+/* What tile/exact_x86_template.h needs of AVX-512. */
 #ifndef SKEEP_TILE_EXACT_AVX512_H
 #define SKEEP_TILE_EXACT_AVX512_H
 
@@ -31,6 +31,6 @@ SKEEP_INLINE __m128 exact_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
   return _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
 }
 
-#include "tile/exact_x86.h"
+#include "tile/exact_x86_template.h"
 
 #endif

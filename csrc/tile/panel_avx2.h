@@ -1,4 +1,4 @@
-/* What tile/panel_x86.h needs of AVX2. */
+/* What tile/panel_x86_template.h needs of AVX2. */
 #ifndef SKEEP_TILE_PANEL_AVX2_H
 #define SKEEP_TILE_PANEL_AVX2_H
 
@@ -46,6 +46,6 @@ SKEEP_INLINE void panel_prefetch(const struct skeep_matmul_tile *tile, const cha
   rows_prefetch(row, (int64_t)at + rows_ahead(tile, row_bytes, rows, at, step), bytes);
 }
 
-#include "tile/panel_x86.h"
+#include "tile/panel_x86_template.h"
 
 #endif

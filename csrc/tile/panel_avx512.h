@@ -1,4 +1,4 @@
-/* What tile/panel_x86.h needs of AVX-512 with VNNI. */
+/* What tile/panel_x86_template.h needs of AVX-512 with VNNI. */
 #ifndef SKEEP_TILE_PANEL_AVX512_H
 #define SKEEP_TILE_PANEL_AVX512_H
 
@@ -46,6 +46,6 @@ SKEEP_INLINE void panel_prefetch(const struct skeep_matmul_tile *tile, const cha
   rows_prefetch(tile, row, row_bytes, rows, at, step, bytes);
 }
 
-#include "tile/panel_x86.h"
+#include "tile/panel_x86_template.h"
 
 #endif

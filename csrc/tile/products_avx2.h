@@ -6,7 +6,7 @@
 SKEEP_INLINE __m256i word_multiply(__m256i sum, __m256i codes, __m256i a) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(codes, a));
 }
-#include "tile/words_x86.h"
+#include "tile/words_x86_template.h"
 
 /* Codes that are bytes: panels of rows through panel.h of the form. */
 #define PANEL_PRODUCT(form)                                                        \

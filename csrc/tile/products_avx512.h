@@ -6,7 +6,7 @@
 SKEEP_INLINE __m512i word_multiply(__m512i sum, __m512i codes, __m512i a) {
   return _mm512_dpwssd_epi32(sum, codes, a);
 }
-#include "tile/words_x86.h"
+#include "tile/words_x86_template.h"
 
 /* Codes that are bytes: panels of rows through panel.h of the form. */
 #define PANEL_PRODUCT(form)                                                        \

@@ -17,12 +17,12 @@ type body struct {
 
 // Templates of operations that know no blocks, compiled over the vectors of each instruction set.
 var denseTemplates = map[string]string{
-	"norm": "dense/norm.h", "rope": "dense/rope.h", "kv_store": "dense/kv_store.h", "attend": "dense/attend.h", "glu": "dense/rowwise.h",
-	"add": "dense/rowwise.h", "mul": "dense/rowwise.h", "softmax": "dense/rowwise.h", "softcap": "dense/rowwise.h",
+	"norm": "dense/norm_template.h", "rope": "dense/rope_template.h", "kv_store": "dense/kv_store_template.h", "attend": "dense/attend_template.h", "glu": "dense/rowwise_template.h",
+	"add": "dense/rowwise_template.h", "mul": "dense/rowwise_template.h", "softmax": "dense/rowwise_template.h", "softcap": "dense/rowwise_template.h",
 }
 
 // Encoders that search, compiled likewise; each file makes several encodings.
-var searchTemplates = []string{"search/affine.h", "search/scaled.h", "search/ternary.h", "search/fp4.h"}
+var searchTemplates = []string{"search/affine_template.h", "search/scaled_template.h", "search/ternary_template.h", "search/fp4_template.h"}
 
 // Encodings that are decoded and nothing else share a file.
 const decodeOnly = "encodings/decode_only/decode_portable.h"

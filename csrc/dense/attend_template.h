@@ -2,6 +2,10 @@
  * with a running maximum and sum (Milakov & Gimelshein 2018). Blocks lie at absolute positions, a row touches
  * the keys and values of exactly the positions it sees, and each of its sums runs over positions in
  * ascending order. So a row's result does not depend on which other rows share its tile. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
+
 #define ATTEND_BLOCK SKEEP_ATTEND_BLOCK
 #define ATTEND_SCORES (ATTEND_BLOCK + 8) /* a row of scores; a group of four keys may end behind the block */
 #define ATTEND_INLINE static inline __attribute__((always_inline))

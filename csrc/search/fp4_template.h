@@ -3,6 +3,9 @@
  * The scales are so few that those around the one at which the largest element is the largest code are all tried, with
  * the nearest codes of each. A scale of these formats cannot say "not a number": callers refuse such input, and NVFP4
  * also what is larger than 6 * 448. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 #include "search.h"
 
 /* The values of E2M1, doubled, in ascending order, and the code of each. */

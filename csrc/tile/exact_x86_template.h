@@ -7,6 +7,9 @@
  * exact_f32 (loads floats) and exact_sum4 (the sums of four vectors, lanes added as a tree). */
 #ifndef SKEEP_TILE_EXACT_X86_H
 #define SKEEP_TILE_EXACT_X86_H
+#if !defined(EXACT_LANES) || !defined(EXACT_TOKENS)
+#error "parameters: EXACT_LANES, EXACT_TOKENS, exact_vec and its operations, of tile/exact_<set>.h"
+#endif
 
 /* EXACT_LANES consecutive weights at p, or the first `count` of them and zeros. */
 typedef exact_vec exact_load(const char *p, size_t count);

@@ -1,4 +1,8 @@
 /* One row of keys or values in the cache's encoding, rounded to nearest even; whether an element became infinite. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
+
 int DENSE(kv_store_f32)(const char *in, size_t n, char *out) {
   memcpy(out, in, 4 * n);
   return 0;

@@ -1,5 +1,8 @@
 /* Elementary functions over eight lanes, shared by the bodies of this folder. The polynomials are minimax fits
  * (Remez, 40 digits) of the quotient that each comment names, rounded to float; errors are those of the fit. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 
 /* exp(r) for |r| <= ln(2)/2: 1 + (r + r^2 * g(r)), g of degree 4 fits (exp(r) - 1 - r) / r^2 to 3e-9 of exp(r). */
 static inline v8 v8_exp_reduced(v8 r) {

@@ -1,4 +1,8 @@
 /* Rotary position embedding. cos and sin of a token's angles are formed once and serve all its heads. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
+
 void DENSE(rope_f32)(const struct skeep_rope_rows *a) {
   const size_t pairs = a->dims / 2, padded = (pairs + 7) / 8 * 8;
   float *cosine = a->scratch, *sine = cosine + padded + 8; /* of each pair; read 4 behind the last one */

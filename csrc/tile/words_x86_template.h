@@ -1,8 +1,11 @@
 /* The integer product for x86 of encodings whose codes are put in words of 16 bits, over the vectors of the including
- * file's instruction set; it defines besides what tile/panel_x86.h needs word_multiply, which adds products of pairs of
+ * file's instruction set; it defines besides what tile/panel_x86_template.h needs word_multiply, which adds products of pairs of
  * 16-bit codes. */
 #ifndef SKEEP_TILE_WORDS_X86_H
 #define SKEEP_TILE_WORDS_X86_H
+#ifndef PANELS_AT_ONCE
+#error "parameters: those of tile/panel_x86_template.h, and word_multiply, of tile/products_<set>.h"
+#endif
 
 #include "tile/group.h"
 

@@ -11,6 +11,9 @@
  * panel_half, panel_planes, panel_plane, panel_run, panel_multiply, panel_close and panel_prefetch. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
+#ifndef PANELS_AT_ONCE
+#error "parameters: PANELS_AT_ONCE, panel_int, panel_float and their operations, of tile/panel_<set>.h"
+#endif
 
 typedef uint32_t panel_u32 __attribute__((vector_size(4 * PANEL)));
 typedef int32_t panel_i32 __attribute__((vector_size(4 * PANEL)));

@@ -8,6 +8,9 @@
  * nine around its own, with the least error, d and dmin are fitted together to all codes of the block, rounded to
  * halves, and the groups choose again. A second d and dmin, with slightly smaller largest integers, are tried for the
  * sake of their rounding (search_end). Errors are always those of the decoded block. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 #include "search.h"
 
 struct affine {

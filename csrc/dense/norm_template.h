@@ -1,6 +1,10 @@
 /* Root mean square normalisation with residuals. The squares are summed in double, lane by lane along the row, so
  * that the length of the row costs no accuracy and the square cannot overflow. Where the inverse root is beyond a
  * normal float (rows near either end of the range), a power of two goes over to the elements. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
+
 void DENSE(norm_f32)(const struct skeep_norm_rows *a) {
   for (size_t r = 0; r < a->rows; r++) {
     const int64_t at = (int64_t)r;

@@ -1,4 +1,7 @@
 /* Operations on independent elements, and softmax. An element's result does not depend on where its row is cut. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 
 void DENSE(add_f32)(const struct skeep_rows *o) {
   for (size_t r = 0; r < o->rows; r++) {

@@ -3,6 +3,9 @@
  * With k elements not zero, the best are the k largest in magnitude and the best scale is their mean magnitude; the
  * error is the sum of squares less (sum of those magnitudes)^2 / k. So all k are tried. An element is zero when it is
  * below half of the scale: for the best k that picks the same elements. A block that is ternary already is kept. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 #include "search.h"
 
 /* In descending order: shell sort, for a few hundred elements. */

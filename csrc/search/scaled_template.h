@@ -7,6 +7,9 @@
  * that the largest group scale becomes the largest integer; each group then takes the integer, of three around its own
  * scale, with the least error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
  * A second d, with a slightly smaller largest integer, is tried for the sake of its rounding (search_end). Errors are always those of the decoded block. */
+#ifndef DENSE
+#error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
+#endif
 #include "search.h"
 
 /* The codes: n values in ascending order, and the middles between neighbours; n = 0: the integers in [lo, hi]. */
