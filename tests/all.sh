@@ -37,8 +37,13 @@ have() {
   skip "$3" "$2"
   return 1
 }
-# Go tests print their names only in verbose mode; the summary lines are enough when all is well.
-gotest() { go test -v "$@" >"$log/test" 2>&1; local rc=$?; grep -aE '^(FAIL|---|panic|\s+---|ok|.*\.go:[0-9]+:|#|==|WARNING|\s)' "$log/test" | grep -avE -e "--- PASS|^=== (RUN|PAUSE|CONT)" ; return $rc; }
+# Go tests, each by name; of a failure what failed, with the lines before it.
+gotest() {
+  go test -v "$@" >"$log/test" 2>&1; local rc=$?
+  grep -aE '^(FAIL|panic|#|==|WARNING|\s*--- SKIP)|.*\.go:[0-9]+: ' "$log/test" | grep -avE '\[rapid\] OK'
+  [ $rc -eq 0 ] || grep -aE -B30 -A3 '^\s*--- FAIL|^panic: |DATA RACE' "$log/test" | grep -avE -e '--- PASS' -e '^=== (RUN|PAUSE|CONT)'
+  return $rc
+}
 quiet() { local out; out=$("$@" 2>&1); [ -z "$out" ] || { echo "$out"; return 1; }; }
 warnings() { # COMPILER…: every unit of the core without a warning
   local f

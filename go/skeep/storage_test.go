@@ -132,7 +132,7 @@ func TestHeapLimit(t *testing.T) {
 	s, err := Allocate("its own limit", 64, In(m), heap, WithHeapLimit(room+64))
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	s, err = Allocate("elsewhere", 5000, In(m), offheap)
+	_, err = Allocate("elsewhere", 5000, In(m), offheap)
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	require.Equal(t, before, Stats())

@@ -15,8 +15,8 @@ endfunction()
 
 run("" ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/moved -DCMAKE_C_COMPILER=${COMPILER})
 run("" ${CMAKE_COMMAND} --build ${WORK}/build)
-run("58 \\(ABI 1\\.0\\)" ${WORK}/build/app)
-run("58 \\(ABI 1\\.0\\)" ${WORK}/build/app_static)
+run("58 \\(ABI 1\\.1\\)" ${WORK}/build/app)
+run("58 \\(ABI 1\\.1\\)" ${WORK}/build/app_static)
 
 find_program(PKG_CONFIG NAMES pkg-config pkgconf)
 if(NOT PKG_CONFIG)
@@ -32,4 +32,4 @@ execute_process(COMMAND ${PKG_CONFIG} --variable=libdir skeep-core OUTPUT_VARIAB
                 COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 run("" ${COMPILER} -std=c11 ${SOURCE}/app.c ${flags} -Wl,-rpath,${libdir} -o ${WORK}/app_pc)
-run("58 \\(ABI 1\\.0\\)" ${WORK}/app_pc)
+run("58 \\(ABI 1\\.1\\)" ${WORK}/app_pc)

@@ -368,8 +368,9 @@ func removeLeftovers(path string) {
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
 	for _, name := range names {
-		rest, ok := strings.CutPrefix(name, stem(filepath.Base(path))+mark)
-		if rest, ok = strings.CutSuffix(rest, end); !ok || len(rest) != digits || strings.Trim(rest, "0123456789abcdef") != "" {
+		rest, ours := strings.CutPrefix(name, stem(filepath.Base(path))+mark)
+		rest, whole := strings.CutSuffix(rest, end)
+		if !ours || !whole || len(rest) != digits || strings.Trim(rest, "0123456789abcdef") != "" {
 			continue
 		}
 		name = filepath.Join(dir, name)
