@@ -354,7 +354,7 @@ func TestSignalsLeaveNothing(t *testing.T) {
 	hear(t)
 	w := newWorkshop(t)
 	w.write("big.gguf", []byte("old"), 0o600)
-	code, _, stderr := w.run([]string{"synth", "in.gguf", "--params", "15M", "--type", "f16"})
+	code, _, stderr := w.run([]string{"synth", "in.gguf", "--params", "80M", "--type", "f16"})
 	require.Zero(t, code, stderr)
 	before := w.snapshot()
 	endless := [][]string{{"synth", "big.gguf", "--params", "13B", "--type", "f32"}, {"quantize", "in.gguf", "big.gguf", "--type", "q2_k", "--threads", "1"}}
