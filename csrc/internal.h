@@ -180,6 +180,7 @@ struct skeep_op {
   uint32_t pins;                              /* of a bare call: how many of */
   struct skeep_slot *pinned[SKEEP_MAX_OPERANDS]; /* the slots that it pinned */
   int error;                                     /* errno, which no call changes */
+  uint64_t control;                              /* the caller's floating-point control: nor that */
   int opened;                                    /* SIGBUS was blocked on this thread, and is open until the end */
 };
 /* id: SKEEP_OP_*. On failure everything is undone and skeep_op_end must not be called. */
@@ -236,9 +237,17 @@ static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t de
   return (skeep_status){code, operand, detail};
 }
 
-/* ---- subnormal numbers --------------------------------------------------------------------------
- * The calling thread's floating-point control: skeep_float_flush makes subnormal operands and results count as zero
- * and returns what skeep_float_restore puts back. */
+/* ---- floating-point control ---------------------------------------------------------------------
+ * Of the calling thread: how floats are rounded, which exceptions trap, what becomes of subnormal numbers. Everything
+ * is computed under SKEEP_FLOAT_DEFAULT, whatever the host's threads have: round to nearest, no traps, subnormals
+ * kept. An operation takes it from its begin to its end, a worker for its life. */
+#if defined(__x86_64__)
+#define SKEEP_FLOAT_DEFAULT 0x1f80u
+#define SKEEP_FLOAT_FLAGS 0x3fu /* exceptions that were raised: no control, and in the same register */
+#else
+#define SKEEP_FLOAT_DEFAULT 0u
+#define SKEEP_FLOAT_FLAGS 0u
+#endif
 static inline uint64_t skeep_float_control(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_stmxcsr();
@@ -255,6 +264,17 @@ static inline void skeep_float_restore(uint64_t control) {
   __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
 #endif
 }
+/* The default in the place of the host's control, which it returns for skeep_float_give to put back. Writing the
+ * register costs more than reading it. */
+static inline uint64_t skeep_float_take(void) {
+  const uint64_t control = skeep_float_control();
+  if ((control & ~(uint64_t)SKEEP_FLOAT_FLAGS) != SKEEP_FLOAT_DEFAULT) skeep_float_restore(SKEEP_FLOAT_DEFAULT);
+  return control;
+}
+static inline void skeep_float_give(uint64_t control) {
+  if ((control & ~(uint64_t)SKEEP_FLOAT_FLAGS) != SKEEP_FLOAT_DEFAULT) skeep_float_restore(control);
+}
+/* Subnormal operands and results count as zero from here on; returns what skeep_float_restore puts back. */
 static inline uint64_t skeep_float_flush(void) {
   const uint64_t control = skeep_float_control();
 #if defined(__x86_64__)

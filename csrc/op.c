@@ -3,8 +3,10 @@
 
 _Static_assert(SKEEP_MAX_OPERANDS <= 32, "operands are numbered in the bits of a word");
 
-/* Everything that an operation holds, and the errno of before. */
+/* Everything that an operation holds, and the errno and floating-point control of before; the control first, since
+ * the last pin may run a hook of the host's. */
 static void give_back(struct skeep_op *op) {
+  skeep_float_give(op->control);
   if (op->opened) skeep_guard_shut();
   while (op->pins) skeep_slot_unpin(op->pinned[--op->pins]);
   if (op->pool) skeep_pool_leave(op->pool);
@@ -76,6 +78,7 @@ skeep_status skeep_op_hold(struct skeep_op *op, skeep_pool *pool, skeep_step *st
   op->pins = 0;
   op->opened = 0;
   if (count > SKEEP_MAX_OPERANDS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, count);
+  op->control = skeep_float_take();
   if (pool) skeep_pool_enter(pool);
   for (uint32_t i = 0; i < count; i++)
     op->v[i] = operands[i] ? skeep_operand_settled(operands[i], &op->settled[i]) : NULL;

@@ -125,6 +125,7 @@ static void *work(void *p) {
   struct worker *w = p;
   skeep_pool *pool = w->pool;
   uint32_t seen = 0;
+  skeep_float_restore(SKEEP_FLOAT_DEFAULT); /* a thread begins with that of the one that made it */
   for (;;) {
     uint32_t epoch = spin_while(&pool->epoch, seen, pool->spin_ns);
     if (epoch == seen) {

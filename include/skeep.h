@@ -11,6 +11,10 @@
  *  - No call aborts, prints, sets errno, reads the environment (but SKEEP_ISA, once) or changes the locale. Operations do
  *    not allocate; their scratch belongs to the pool and is sized when the pool is made.
  *  - A call takes less than 16 KiB of its caller's stack.
+ *  - Floats are computed under one control, whatever the calling thread's or that of the thread that made the pool is:
+ *    rounded to nearest, no exception trapping, subnormal numbers kept (but in products). The caller has its own
+ *    rounding, traps and treatment of subnormals again when a call returns, with any status; which exception flags are
+ *    raised then is not specified.
  *  - Counts are size_t, strides and extents int64_t, addresses in structs uint64_t, so that all
  *    structs are the same on every supported platform (linux on amd64 and arm64).
  *  - Functions are safe to call from any thread unless said otherwise; a skeep_step belongs to one
