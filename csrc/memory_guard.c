@@ -12,42 +12,45 @@
 LOCAL sigjmp_buf *volatile target;
 LOCAL volatile uint64_t fault_address;
 
-/* Who had the signal before each change of ours, oldest first. Entries are written before the count that makes them
- * visible, and never again. */
-#define CHANGES 16u
-static struct sigaction previous[CHANGES];
-static uint32_t changes;
+/* The guard may lie at several levels among the handlers of a host, each put on top of another one. Each level has an
+ * entry point of its own and so knows its predecessor, whoever calls it and whatever lies above. Predecessors are
+ * written before their level is installed, and never again. */
+#define EACH_LEVEL(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define ONE(n) +1
+enum { LEVELS = EACH_LEVEL(ONE) };
+static struct sigaction previous[LEVELS];
+static uint32_t levels; /* in use */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The fault that this thread handed on last: a handler of the host may call ours in turn, for the same fault, and
- * then those older than itself are next. It is the same fault when it has the same context and we stand deeper in
- * the stack: the kernel always leaves the same distance between the two, and a handler that left by a jump says
- * nothing. */
-LOCAL const void *volatile passed_context;
-LOCAL volatile uintptr_t passed_frame;
-LOCAL volatile uint32_t passed_to;
-
-static const struct sigaction *next_of(const void *context, uintptr_t frame) {
+/* Whom a level hands a delivery of the signal to. A host that was put above us again is our predecessor and has us as
+ * its own; so that this ends, a delivery that comes back goes to one older than all that had it. The kernel makes a
+ * context for each delivery, with no link: who has it stands there, and is gone however the delivery is left. */
+static const struct sigaction *next_of(uint32_t level, const ucontext_t *context) {
   static const struct sigaction none = {.sa_handler = SIG_DFL};
-  if (context != passed_context || frame >= passed_frame) {
-    passed_context = context;
-    passed_frame = frame;
-    passed_to = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
-  }
-  if (!passed_to) return &none; /* the oldest one calls us: it came back later */
-  return &previous[--passed_to];
+  const uint64_t offset = (uint64_t)(uintptr_t)context->uc_link - (uint64_t)(uintptr_t)previous;
+  if (offset >= sizeof previous) return &previous[level];
+  const uint32_t served = (uint32_t)(offset / sizeof *previous);
+  if (!served) return &none;
+  return &previous[level < served ? level : served - 1];
+}
+
+static void call(const struct sigaction *to, int signal, siginfo_t *info, ucontext_t *context) {
+  /* Our own mask is empty; that handler expects at least its own. The kernel restores the mask at return. */
+  pthread_sigmask(SIG_BLOCK, &to->sa_mask, NULL);
+  if (to->sa_flags & SA_SIGINFO)
+    to->sa_sigaction(signal, info, context);
+  else
+    to->sa_handler(signal);
 }
 
 /* Hands a SIGBUS that is not ours to whoever had the signal before. */
-static void chain(int signal, siginfo_t *info, void *context, uintptr_t frame) {
-  const struct sigaction *to = next_of(context, frame);
+static void chain(uint32_t level, int signal, siginfo_t *info, ucontext_t *context) {
+  const struct sigaction *to = next_of(level, context);
   if (to->sa_flags & SA_SIGINFO || (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN)) {
-    /* Our own mask is empty; that handler expects at least its own. The kernel restores the mask at return. */
-    pthread_sigmask(SIG_BLOCK, &to->sa_mask, NULL);
-    if (to->sa_flags & SA_SIGINFO)
-      to->sa_sigaction(signal, info, context);
-    else
-      to->sa_handler(signal);
+    void *const link = context->uc_link;
+    context->uc_link = (void *)(uintptr_t)to;
+    call(to, signal, info, context);
+    context->uc_link = link;
     return;
   }
   if (info->si_code <= 0 && to->sa_handler == SIG_IGN) return; /* sent by somebody, ignored before */
@@ -57,17 +60,37 @@ static void chain(int signal, siginfo_t *info, void *context, uintptr_t frame) {
   if (info->si_code <= 0) raise(SIGBUS);
 }
 
-static void handler(int signal, siginfo_t *info, void *context) {
+/* The thread's mask as it was at the fault: a handler of the host that lies above us may have had more blocked. Of
+ * the set in the context the kernel wrote a bit for every signal, and nothing of the rest. */
+static void restore_mask(const ucontext_t *context) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  memcpy(&mask, &context->uc_sigmask, NSIG / 8);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+static void serve(uint32_t level, int signal, siginfo_t *info, ucontext_t *context) {
   sigjmp_buf *to = target;
   if (to && info->si_code > 0) { /* from the kernel, for an instruction of this thread */
     fault_address = (uint64_t)(uintptr_t)info->si_addr;
+    restore_mask(context);
     siglongjmp(*to, 1);
   }
   SKEEP_KEEP_ERRNO;
-  chain(signal, info, context, (uintptr_t)__builtin_frame_address(0));
+  chain(level, signal, info, context);
 }
 
-static int is_ours(const struct sigaction *a) { return a->sa_flags & SA_SIGINFO && a->sa_sigaction == handler; }
+#define HANDLER(n) \
+  static void handler_##n(int signal, siginfo_t *info, void *context) { serve(n, signal, info, context); }
+#define NAME(n) handler_##n,
+EACH_LEVEL(HANDLER)
+static void (*const handlers[LEVELS])(int, siginfo_t *, void *) = {EACH_LEVEL(NAME)};
+
+static int is_ours(const struct sigaction *a) {
+  for (uint32_t i = 0; i < levels; i++)
+    if (a->sa_flags & SA_SIGINFO && a->sa_sigaction == handlers[i]) return 1;
+  return 0;
+}
 
 static int same(const struct sigaction *a, const struct sigaction *b) {
   if ((a->sa_flags ^ b->sa_flags) & SA_SIGINFO) return 0;
@@ -77,18 +100,17 @@ static int same(const struct sigaction *a, const struct sigaction *b) {
 /* Lock held. */
 static skeep_status install(void) {
   struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-  /* NODEFER and an empty mask: after a jump out of the handler SIGBUS must not stay blocked, the second fault would
-   * kill. ONSTACK: threads of Go have small stacks of their own and an alternate one. */
-  action.sa_sigaction = handler;
+  /* NODEFER and an empty mask: who is next decides what is blocked. ONSTACK: threads of Go have small stacks of their
+   * own and an alternate one. */
   sigemptyset(&action.sa_mask);
   if (sigaction(SIGBUS, NULL, &now)) return skeep_fail(SKEEP_ERR_IO, -1, (uint64_t)errno);
   if (is_ours(&now)) return skeep_ok();
-  /* The previous handler must be known before ours can run. */
-  if (!changes || !same(&now, &previous[changes - 1])) {
-    if (changes == CHANGES) return skeep_fail(SKEEP_ERR_MEMORY, -1, sizeof previous);
-    previous[changes] = now;
-    __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
+  if (!levels || !same(&now, &previous[levels - 1])) {
+    if (levels == LEVELS) return skeep_fail(SKEEP_ERR_MEMORY, -1, sizeof previous);
+    previous[levels] = now;
+    __atomic_store_n(&levels, levels + 1, __ATOMIC_RELAXED);
   }
+  action.sa_sigaction = handlers[levels - 1];
   return sigaction(SIGBUS, &action, NULL) ? skeep_fail(SKEEP_ERR_IO, -1, (uint64_t)errno) : skeep_ok();
 }
 
@@ -111,7 +133,7 @@ static void bus(int how, sigset_t *before) {
 int skeep_guard_open(uint64_t step) {
   static __thread uint64_t open_in;
   sigset_t before;
-  if (!__atomic_load_n(&changes, __ATOMIC_RELAXED) || (step && step == open_in)) return 0;
+  if (!__atomic_load_n(&levels, __ATOMIC_RELAXED) || (step && step == open_in)) return 0;
   bus(SIG_UNBLOCK, &before);
   if (sigismember(&before, SIGBUS)) return 1;
   open_in = step;
@@ -124,7 +146,7 @@ uint64_t skeep_guarded(void (*f)(void *), void *arg) {
   sigjmp_buf here;
   sigjmp_buf *const outer = target;
   const uint64_t control = skeep_float_control();
-  if (sigsetjmp(here, 0)) { /* no mask to save: none was changed */
+  if (sigsetjmp(here, 0)) { /* no mask to save: the handler restores it */
     target = outer;
     skeep_float_restore(control); /* f may have left in the middle of a product */
     return fault_address ? fault_address : 1;

@@ -324,9 +324,12 @@ SKEEP_API skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const in
 
 /* Installs a SIGBUS handler (SA_ONSTACK, chained to the previous one) that turns a fault of an operation on mapped
  * bytes into SKEEP_ERR_FAULT. Called again, it changes nothing while this handler is the installed one; when the host
- * has installed another since, this one goes on top again and the host's becomes the previous one;
- * one that itself calls what was there before it is served by what was there before both. ERR_MEMORY after 16 such
- * changes. The Go package calls it at every mapped storage; other hosts opt in.
+ * has installed another since, this one goes on top again and the host's becomes the previous one. ERR_MEMORY after 16
+ * such changes. The Go package calls it at every mapped storage; other hosts opt in.
+ * A handler of the host above this one calls what it found when it was installed, with the signal, info and context it
+ * got. Its flags and what it blocks are its own affair: this one may leave it by a jump, and gives the thread the mask
+ * it had at the fault. What is not a fault of an operation goes on to the previous handler, which may itself call what
+ * it found, or jump. One that has this one below and above itself is served by an older one when it calls it.
  * A thread may block SIGBUS: operations open it while they run. The mask is read at a thread's first operation of a
  * step and at each call without one, so a thread that began a step with SIGBUS open must not block it before the
  * end. */

@@ -36,19 +36,23 @@ static void make(void) {
   NEED(skeep_view_of(lent, 0, SKEEP_F32, 2, w_shape, &w).code == SKEEP_OK);
   x = check_new(SKEEP_F32, 2, x_shape, &sx);
   y = check_new(SKEEP_F32, 2, y_shape, &sy);
-  NEED(skeep_pool_create(3, 0, &pool).code == SKEEP_OK && skeep_step_create(0, 0, &step).code == SKEEP_OK);
-  NEED(ftruncate(file, 0) == 0);
+  NEED(skeep_step_create(0, 0, &step).code == SKEEP_OK && ftruncate(file, 0) == 0);
 }
+
+/* After the last child: a forked process has no workers. */
+static void make_pool(void) { NEED(skeep_pool_create(3, 0, &pool).code == SKEEP_OK); }
 
 /* Reads the page outside of skeep: the host's own fault. */
 static void fault(void) { (void)*(const volatile char *)gone; }
 
 /* ---- handlers of a host ---- */
 
+static uint32_t count(int handler) { return __atomic_add_fetch(&calls[handler], 1, __ATOMIC_RELAXED); }
+
 static sigjmp_buf own;
 static void jumping(int signal) {
   (void)signal;
-  calls[0]++;
+  count(0);
   siglongjmp(own, 1);
 }
 static int jumps(void) {
@@ -68,11 +72,11 @@ static void pass(const struct sigaction *to, int signal, siginfo_t *info, void *
   }
 }
 static void passing_a(int signal, siginfo_t *info, void *context) {
-  if (++calls[1] > 100) _exit(3); /* round in circles */
+  if (count(1) > 100) _exit(3); /* round in circles */
   pass(&before_a, signal, info, context);
 }
 static void passing_b(int signal, siginfo_t *info, void *context) {
-  if (++calls[2] > 100) _exit(3);
+  if (count(2) > 100) _exit(3);
   pass(&before_b, signal, info, context);
 }
 static void take(void (*handler)(int, siginfo_t *, void *), struct sigaction *before) {
@@ -82,33 +86,43 @@ static void take(void (*handler)(int, siginfo_t *, void *), struct sigaction *be
 }
 static void take_jumping(void) { NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = jumping}, NULL) == 0); }
 
-/* What becomes of a child that faults outside of skeep after setup, and that an operation was guarded there before:
- * the signal that ended it. */
-static int ends_by(void (*setup)(void)) {
+/* What becomes of a child that does this: the signal that ended it, or minus its status. */
+static int ends_by(void (*body)(void)) {
   int status = 0;
   calls[0] = calls[1] = calls[2] = 0;
   fflush(NULL);
   const pid_t child = fork();
   NEED(child >= 0);
   if (!child) {
-    double value;
     alarm(60);
+    checks_failed = 0;
     NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL) == 0);
-    setup();
-    if (skeep_get(&w, (const int64_t[]){1, 1}, &value).code != SKEEP_ERR_FAULT) _exit(4);
-    fault();
-    _exit(5);
+    body();
+    _exit(checks_failed ? 9 : 0);
   }
   NEED(waitpid(child, &status, 0) == child);
   return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
 static void install(void) { NEED(skeep_fault_guard_install().code == SKEEP_OK); }
-static void alone(void) { install(); }
+
+/* An operation is guarded, and then the host faults, which nobody of these leaves alive. */
+static void guarded_and_fault(void) {
+  double value;
+  CHECK_FAILS(skeep_get(&w, (const int64_t[]){1, 1}, &value), SKEEP_ERR_FAULT);
+  if (checks_failed) _exit(4);
+  fault();
+  _exit(5);
+}
+static void alone(void) {
+  install();
+  guarded_and_fault();
+}
 static void one_above(void) {
   install();
   take(passing_a, &before_a);
   install();
+  guarded_and_fault();
 }
 static void two_above(void) {
   install();
@@ -116,6 +130,7 @@ static void two_above(void) {
   install();
   take(passing_b, &before_b);
   install();
+  guarded_and_fault();
 }
 /* The one below comes back above us: what was before it is now ourselves. */
 static void below_and_above(void) {
@@ -123,6 +138,7 @@ static void below_and_above(void) {
   install();
   take(passing_a, &before_a);
   install();
+  guarded_and_fault();
 }
 static void again_and_again(void) {
   install();
@@ -130,6 +146,7 @@ static void again_and_again(void) {
     take(passing_a, &before_a);
     install();
   }
+  guarded_and_fault();
 }
 static void test_chains(void) {
   CHECK(ends_by(alone) == SIGBUS);
@@ -139,10 +156,102 @@ static void test_chains(void) {
   CHECK(ends_by(again_and_again) == SIGBUS && calls[1] >= 1);
 }
 
+/* A host that takes the signal for a while and gives back what it found: nobody calls it any more, also when the guard
+ * was put above it meanwhile. */
+static void for_a_while(void) {
+  install();
+  for (int i = 0; i < 40; i++) {
+    take(passing_a, &before_a);
+    install();
+    NEED(sigaction(SIGBUS, &before_a, NULL) == 0);
+  }
+  guarded_and_fault();
+}
+
+/* ---- handlers above the guard ---- */
+
+static int same_mask(const sigset_t *a) {
+  sigset_t now;
+  NEED(!pthread_sigmask(SIG_SETMASK, NULL, &now));
+  for (int i = 1; i < NSIG; i++)
+    if (sigismember(a, i) != sigismember(&now, i)) return 0;
+  return 1;
+}
+
+/* Whatever a host that passes faults on had blocked in its handler, the thread gets its own mask back: each of many
+ * faults is an error, on the caller and on workers, and no signal stays blocked or becomes open. */
+static void passed_on_from_above(void) {
+  static const int flags[] = {0, SA_ONSTACK, SA_NODEFER, SA_NODEFER | SA_ONSTACK};
+  sigset_t before;
+  double value;
+  make_pool();
+  install();
+  NEED(sigaction(SIGBUS, NULL, &before_b) == 0);
+  sigemptyset(&before);
+  sigaddset(&before, SIGUSR2);
+  for (int f = 0; f < 8; f++) {
+    struct sigaction action = {.sa_flags = SA_SIGINFO | flags[f / 2]};
+    action.sa_sigaction = passing_b;
+    if (f & 1) sigfillset(&action.sa_mask);
+    NEED(sigaction(SIGBUS, &action, NULL) == 0);
+    for (int blocked = 0; blocked < 2; blocked++) {
+      if (blocked)
+        sigaddset(&before, SIGBUS);
+      else
+        sigdelset(&before, SIGBUS);
+      NEED(!pthread_sigmask(SIG_SETMASK, &before, NULL));
+      for (int i = 0; i < 5; i++) {
+        calls[2] = 0;
+        CHECK_FAILS_ON(skeep_matmul_t(pool, NULL, &x, &w, &y), SKEEP_ERR_FAULT, 1);
+        CHECK(calls[2] >= 1 && same_mask(&before));
+        CHECK_FAILS_ON(skeep_get(&w, (const int64_t[]){1, 1}, &value), SKEEP_ERR_FAULT, 0);
+        CHECK(same_mask(&before));
+      }
+    }
+  }
+}
+
+/* One below that jumps out of its handler says nothing of the faults after: the next ones go the whole way, whoever is
+ * above by then and wherever the stack stands. */
+static void deep(int frames) {
+  volatile char room[128];
+  room[0] = (char)frames;
+  if (frames)
+    deep(frames - 1);
+  else
+    fault();
+  room[1] = room[0];
+}
+static int jumps_deep(int frames) {
+  if (sigsetjmp(own, 1)) return 1;
+  deep(frames);
+  return 0;
+}
+static void jumped_from_below(void) {
+  static const int depths[] = {0, 3, 1, 2, 0}; /* begins where the round before ended */
+  take_jumping();
+  for (uint32_t above = 0; above < 3; above++) {
+    if (above == 1) take(passing_b, &before_b);
+    if (above == 2) take(passing_a, &before_a);
+    for (int round = 0; round < 4; round++) {
+      if (round == 2 || !above) install();
+      for (int i = 0; i < 5; i++) {
+        calls[0] = calls[1] = calls[2] = 0;
+        CHECK(jumps_deep(depths[i]) && calls[0] == 1 && calls[1] == above / 2 && calls[2] == (above + 1) / 2);
+      }
+    }
+  }
+}
+static void test_above(void) {
+  CHECK(ends_by(for_a_while) == SIGBUS && calls[1] == 0);
+  CHECK(ends_by(passed_on_from_above) == 0);
+  CHECK(ends_by(jumped_from_below) == 0);
+}
+
 static sigjmp_buf *out;
 static void last(int signal) {
   (void)signal;
-  calls[0]++;
+  count(0);
   siglongjmp(*out, 1);
 }
 
@@ -239,7 +348,9 @@ int main(void) {
   pthread_t thread;
   make();
   test_chains();
+  test_above();
   CHECK(ends_by(limit) == -7);
+  make_pool();
   test_on_top_again();
   NEED(!pthread_create(&thread, NULL, blocked, NULL) && !pthread_join(thread, NULL));
   skeep_step_destroy(step);
