@@ -475,6 +475,7 @@ static void run_rows(void) {
 
 /* ---- stacks ---- */
 
+#ifdef SKEEP_STACK
 #define STACK (256u << 10)
 #define PAINT 0xa5
 
@@ -514,6 +515,7 @@ static void test_stacks(void) {
   printf("a thread takes %zu bytes of stack, a call at most %zu more\n", least, most);
   munmap(stack, STACK);
 }
+#endif
 
 int main(int argc, char **argv) {
   char name[] = "/tmp/skeep-test-XXXXXX";
