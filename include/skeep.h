@@ -521,7 +521,7 @@ typedef struct skeep_attend_params {
  * capacity) and sees it when q >= max(0, p - window + 1). One streaming pass (Milakov & Gimelshein 2018).
  * Let m be the largest position of a row's sequence in this call: a row that would need a position
  * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. A row whose scores are all -inf is
- * NaN. A row's bits depend neither on the other rows of the call nor on the number of threads; y's head_dim is
+ * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0. A row's bits depend neither on the other rows of the call nor on the number of threads; y's head_dim is
  * that of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
                                     const skeep_view *k_cache, const skeep_view *v_cache,

@@ -157,13 +157,21 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
   float *keys = sums + rows * 8, *values = keys + ATTEND_BLOCK * k_dim;
   uint16_t from[SKEEP_ATTEND_ROWS], to[SKEEP_ATTEND_ROWS];
   int64_t first = a->end, last = a->begin;
+  /* A tiny scale may lead a product back that is too large for a float: its power of two goes to the query. Where it
+   * does not, scores that overflow are so far from all others that they weigh 0 (or, above, undo their row). */
+  float scale = a->scale, power = 1;
+  if (fabsf(scale) < 0x1p-40f && scale != 0) {
+    int exponent;
+    scale = frexpf(scale, &exponent);
+    power = ldexpf(1, exponent);
+  }
   for (size_t t = 0; t < a->tokens; t++) {
     if (a->lo[t] < first) first = a->lo[t];
     if (a->hi[t] > last) last = a->hi[t];
     for (size_t h = 0; h < a->heads; h++) {
       const size_t r = t * a->heads + h;
       const char *in = a->q + (int64_t)t * a->q_token + (int64_t)h * a->q_head;
-      for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_get(in + 4 * d, a->k_dim - d));
+      for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_mul(v8_set(power), v8_get(in + 4 * d, a->k_dim - d)));
       a->most[r] = -INFINITY;
       v8_store(sums + r * 8, v8_set(0));
     }
@@ -198,7 +206,7 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
     }
     for (size_t r = 0; r < rows; r++) {
       if (from[r] >= to[r]) continue;
-      const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], a->scale, a->softcap,
+      const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], scale, a->softcap,
                                           a->most + r, sums + r * 8);
       float *acc = a->acc + r * v_dim;
       if (factor != 1)

@@ -35,7 +35,8 @@ void DENSE(softcap_f32)(const struct skeep_rows *o) {
 }
 
 /* exp(scale*(x - extreme)) / sum: the difference before the scale, so that the error grows with the distance from
- * the extreme and not with the magnitude of x. */
+ * the extreme and not with the magnitude of x. Beside an extreme of 2^103 or more the difference of finite numbers may
+ * overflow, from where a small scale would lead back: there it is formed in halves, which are exact. */
 void DENSE(softmax_f32)(const struct skeep_rows *o) {
   const v8 scale = v8_set(o->parameter), sign = v8_copysign(v8_set(1), scale), low = v8_set(-INFINITY);
   for (size_t r = 0; r < o->rows; r++) {
@@ -46,11 +47,12 @@ void DENSE(softmax_f32)(const struct skeep_rows *o) {
       const v8 x = v8_mul(sign, v8_get(a + 4 * i, o->n - i)), rest = v8_set((float)(o->n - i));
       most = v8_max(v8_if_less(v8_lanes(), rest, x, low), most);
     }
-    const v8 extreme = v8_mul(sign, v8_set(v8_largest(most)));
+    const float largest = v8_largest(most), part = largest >= 0x1p103f ? 0.5f : 1;
+    const v8 half = v8_set(part), twice = v8_set(1 / part), extreme = v8_mul(sign, v8_set(largest * part));
     d8 sum = d8_set(0);
     for (size_t i = 0; i < o->n; i += 8) {
       const v8 rest = v8_set((float)(o->n - i));
-      const v8 e = v8_exp(v8_mul(scale, v8_sub(v8_get(a + 4 * i, o->n - i), extreme)));
+      const v8 e = v8_exp(v8_mul(twice, v8_mul(scale, v8_sub(v8_mul(half, v8_get(a + 4 * i, o->n - i)), extreme))));
       v8_put(y + 4 * i, e, o->n - i);
       sum = d8_add(sum, d8_widen(v8_if_less(v8_lanes(), rest, e, v8_set(0))));
     }

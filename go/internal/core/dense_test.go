@@ -543,6 +543,38 @@ func TestDenseSoftmax(t *testing.T) {
 			}
 		}
 	}
+	// Differences that overflow, and scales that lead them back; a masked element beside them.
+	for _, c := range []struct{ high, low, scale float32 }{
+		{3e38, -3e38, 1e-38}, {-3e38, 3e38, -1e-38}, {1.6e38, -1.8e38, 1e-38}, {3e38, 1e37, 1e-38}, {math.MaxFloat32, -math.MaxFloat32, 5e-39},
+		{0x1p103, -math.MaxFloat32, 1e-38}, {1, -math.MaxFloat32, 1e-38}, {3e38, -3e38, 1e-45}, {3e38, -3e38, 0}, {3e38, -3e38, 1e-20},
+		{1e-45, -3e-45, math.MaxFloat32}, {1, -1, math.MaxFloat32}, {1, -1, 0.5},
+	} {
+		for _, n := range []int{2, 9, 24} {
+			x, y, masked := m.make(tensor.EncF32, 0, n), m.make(tensor.EncF32, 0, n), n > 2 && c.scale > 0
+			for i := range n {
+				x.set(c.low, i)
+			}
+			x.set(c.high, n-1)
+			others := float64(n - 1)
+			if masked {
+				x.set(float32(math.Inf(-1)), 1)
+				others--
+			}
+			m.everywhere(func(p *core.Pool) core.Status { return core.Softmax(p, nil, x.v(), c.scale, y.v()) }, y)
+			distance := float64(c.scale) * (float64(c.high) - float64(c.low))
+			low := math.Exp(-distance)
+			sum, bound := 1+others*low, 5e-7+distance*1.3e-7
+			if got := y.f32(n - 1); !near(got, 1/sum, bound) {
+				t.Errorf("%v of %d: the highest is %g, want %g", c, n, got, 1/sum)
+			}
+			if got := y.f32(0); !near(got, low/sum, bound) {
+				t.Errorf("%v of %d: the lowest is %g, want %g", c, n, got, low/sum)
+			}
+			if masked && y.f32(1) != 0 {
+				t.Errorf("%v of %d: the masked one is %g", c, n, y.f32(1))
+			}
+		}
+	}
 	for _, x := range []float64{math.Inf(-1), math.NaN()} { // nothing to choose from has no distribution
 		o := m.make(tensor.EncF32, 0, 9).fill(func() float32 { return float32(x) })
 		m.ok(core.Softmax(densePool(t, 1), nil, o.v(), 1, o.v()))
@@ -1244,6 +1276,15 @@ func TestDenseAttendSpecialValues(t *testing.T) {
 	a.p.Scale = -40 // a large spread of scores
 	m.ok(a.run(densePool(t, 2)))
 	a.check(m)
+	for _, scale := range []float32{1e-42, -1e-42} { // q.k overflows, the score does not
+		a = m.attention(s)
+		a.p.Scale = scale
+		a.q.fill(func() float32 { return 1e36 * m.normal() })
+		a.kc.fill(func() float32 { return 1e6 * m.normal() })
+		m.ok(a.run(densePool(t, 2)))
+		a.check(m)
+		m.alone(a)
+	}
 }
 
 // ---- refusals ----
