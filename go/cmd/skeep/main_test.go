@@ -172,23 +172,66 @@ func TestWritesToWhatIsThere(t *testing.T) {
 	require.Len(t, entries, 4, "nothing else is left")
 }
 
-// TestInterruptEndsReading: a signal ends a command that waits for input.
+// TestInterruptEndsReading: the first signal ends a command that waits for input, whichever it is, or works on it.
 func TestInterruptEndsReading(t *testing.T) {
 	hear(t)
-	command := itself(t)
-	for _, args := range [][]string{{"tokenize"}, {"run"}} {
-		cmd := exec.Command(command, args...)
-		in, err := cmd.StdinPipe() // never written to
+	w := newWorkshop(t)
+	require.NoError(t, syscall.Mkfifo(w.path("fifo"), 0o600)) // never opened by anybody else
+	long := bytes.Repeat([]byte("1+1=2\n"), 4<<20)
+	for i, x := range []struct {
+		args  []string
+		stdin []byte // nil: none ever comes
+	}{
+		{[]string{"tokenize"}, nil}, {[]string{"tokenize", "--decode"}, nil}, {[]string{"run"}, nil}, {[]string{"run", "tiny.gguf", "-n", "1"}, nil},
+		{[]string{"perplexity", "tiny.gguf", "fifo"}, nil}, {[]string{"perplexity", "tiny.gguf", "/dev/stdin"}, nil},
+		{[]string{"tokenize"}, long}, {[]string{"tokenize", "--decode"}, bytes.Repeat([]byte("1 "), 16<<20)},
+	} {
+		cmd := exec.Command(w.command, x.args...)
+		cmd.Dir = w.dir
+		in, err := cmd.StdinPipe()
 		require.NoError(t, err)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		require.NoError(t, cmd.Start())
-		time.Sleep(300 * time.Millisecond)
-		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		if x.stdin != nil {
+			_, err := in.Write(x.stdin)
+			require.NoError(t, err)
+			require.NoError(t, in.Close())
+		} else {
+			time.Sleep(300 * time.Millisecond)
+		}
+		require.NoError(t, cmd.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[i%2]))
 		err = cmd.Wait()
-		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%v: %v", args, err)
-		require.Equal(t, "skeep: interrupted\n", stderr.String())
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%v: %v", x.args, err)
+		require.Equal(t, "skeep: interrupted\n", stderr.String(), x.args)
 		_ = in.Close() // Wait has
+	}
+
+	// A profile is a regular file, so nothing is waited for.
+	for _, args := range [][]string{{"run", "-p", "x"}, {"explain"}, {"perplexity", "tiny.gguf", "text.txt"}} {
+		for _, name := range []string{"./fifo", "/dev/zero", "."} {
+			code, _, stderr := w.run(append(args, "--profile", name))
+			require.Equal(t, 2, code, args)
+			require.Equal(t, "skeep: --profile "+name+": not a regular file\n", stderr, args)
+		}
+	}
+}
+
+// TestEndlessText: a text without an end is refused by a limit, in memory that the limit bounds.
+func TestEndlessText(t *testing.T) {
+	w := newWorkshop(t)
+	zeros, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Skip("no endless input: ", err)
+	}
+	defer zeros.Close()
+	for _, args := range [][]string{{"run", "-n", "1"}, {"tokenize"}, {"tokenize", "--decode"}, {"perplexity", "tiny.gguf", "/dev/zero"}} {
+		var ended *exec.Cmd
+		code, stdout, stderr := w.run(args, func(cmd *exec.Cmd) { cmd.Stdin, ended = zeros, cmd })
+		require.Less(t, ended.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, int64(4*maxText>>10), "%v: KiB", args)
+		require.Equal(t, 2, code, args)
+		require.Empty(t, stdout, args)
+		require.Regexp(t, `^skeep: (standard input|/dev/zero): a text of more than 256 MiB, the most that is taken\n$`, stderr, args)
 	}
 }
 

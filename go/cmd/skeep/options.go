@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/skeep-project/skeep/go/embedded"
@@ -36,7 +35,7 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 		p, why := resolver.Default(here.Memory)
 		if name != "" {
 			var err error
-			if p, err = readProfile(name, here.Memory); err != nil {
+			if p, err = readProfile(c, name, here.Memory); err != nil {
 				return o, "", err
 			}
 			why = "as asked for"
@@ -75,20 +74,11 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 func isProfileFile(name string) bool { return strings.ContainsAny(name, "./") }
 
 // readProfile takes a built-in profile's name, or else a JSON file's.
-func readProfile(name string, memory int64) (resolver.Profile, error) {
-	if !isProfileFile(name) {
-		return resolver.ProfileNamed(name, memory)
+func readProfile(c *cobra.Command, name string, memory int64) (resolver.Profile, error) {
+	if isProfileFile(name) {
+		return profileFile(c, name, memory)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return resolver.Profile{}, err
-	}
-	defer f.Close() // only read
-	p, err := resolver.ReadProfile(f, memory)
-	if err != nil {
-		err = fmt.Errorf("--profile %s: %w", name, err)
-	}
-	return p, err
+	return resolver.ProfileNamed(name, memory)
 }
 
 // embeddedName is what the embedded model is called where a file's path would stand.

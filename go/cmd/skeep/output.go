@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
-	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
@@ -88,32 +86,6 @@ func write(w io.Writer, format string, t table, object any) error {
 		return err
 	}
 	return out.Render()
-}
-
-// await is what work gives, or the reason why ctx ended: reading from a terminal, or opening a pipe, takes no notice
-// of that.
-func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := work()
-		done <- result{v, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ended.Err(ctx)
-	}
-}
-
-// input is all of standard input.
-func input(c *cobra.Command) ([]byte, error) {
-	return await(c.Context(), func() ([]byte, error) { return io.ReadAll(c.InOrStdin()) })
 }
 
 // checkedWriter remembers that something could not be written, which those who print tables do not look at.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/tokenizer"
@@ -43,13 +42,15 @@ With --against-exact it also compares every prediction with those of F32 activat
 		if _, err := claim(c, append(modelFile(args), named{"FILE", args[1]})); err != nil {
 			return err
 		}
-		text, err := await(c.Context(), func() ([]byte, error) { return os.ReadFile(args[1]) })
+		text, err := textFile(c, args[1])
 		if err != nil {
 			return err
 		}
 		var ids []int32
-		o.Prepare = func(m *model.Model) error {
-			ids = m.Tokenizer().Encode(string(text), tokenizer.Options{BOS: true})
+		o.Prepare = func(m *model.Model) (err error) {
+			if ids, err = encode(c, m.Tokenizer(), text, tokenizer.Options{BOS: true}); err != nil {
+				return err
+			}
 			ids = ids[:min(len(ids), m.Context())]
 			if len(ids) < 2 {
 				return fmt.Errorf("%s: a text of %d tokens predicts nothing", args[1], len(ids))

@@ -115,7 +115,9 @@ input when it is no terminal and not empty (without a final newline), else the m
 						return errors.New("no prompt: give -p, --ids or standard input, which is empty; this model has no example of its own")
 					}
 				}
-				given = m.Tokenizer().Encode(text, tokenizer.Options{BOS: true})
+				if given, err = encode(c, m.Tokenizer(), text, tokenizer.Options{BOS: true}); err != nil {
+					return err
+				}
 			}
 			switch {
 			case len(given) == 0:
@@ -175,11 +177,11 @@ func promptText(c *cobra.Command, flag string) (text string, found bool, err err
 	if in, isFile := c.InOrStdin().(*os.File); isFile && term.IsTerminal(int(in.Fd())) {
 		return "", false, nil
 	}
-	b, err := input(c)
-	if err != nil || len(b) == 0 {
+	text, err = input(c)
+	if err != nil || text == "" {
 		return "", false, err
 	}
-	if text = strings.TrimSuffix(string(b), "\n"); text == "" { // the newline that echo adds
+	if text = strings.TrimSuffix(text, "\n"); text == "" { // the newline that echo adds
 		err = errors.New("the prompt is empty: standard input has a newline only")
 	}
 	return text, true, err

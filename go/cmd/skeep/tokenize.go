@@ -59,16 +59,9 @@ a line each. --decode reads ids instead, a text for each line.`,
 		out := bufio.NewWriter(c.OutOrStdout())
 		defer out.Flush()
 		if decode {
-			var lines [][]int32 // all are good before the first is shown
-			for line := range strings.Lines(string(in)) {
-				ids, err := parseIDs(line)
-				if err == nil {
-					err = checkIDs(ids, t.Len())
-				}
-				if err != nil {
-					return fmt.Errorf("line %d: %w", len(lines)+1, err)
-				}
-				lines = append(lines, ids)
+			lines, err := await(c.Context(), func() ([][]int32, error) { return parseLines(in, t.Len()) })
+			if err != nil {
+				return err
 			}
 			for _, ids := range lines {
 				fmt.Fprintln(out, t.Decode(ids, tokenizer.DecodeOptions{Special: o.Special}))
@@ -78,12 +71,16 @@ a line each. --decode reads ids instead, a text for each line.`,
 		if o.EOS = o.BOS; t.AddEOS() {
 			fmt.Fprintf(c.ErrOrStderr(), "note: the file asks for EOS, id %d, behind a text: --bos shows it; a text that is continued or predicted goes without\n", t.EOS())
 		}
-		texts := []string{string(in)}
+		texts := []string{in}
 		if split != "" {
-			texts = strings.Split(string(in), split)
+			texts = strings.Split(in, split)
 		}
 		for _, text := range texts {
-			for i, id := range t.Encode(text, o) {
+			ids, err := encode(c, t, text, o)
+			if err != nil {
+				return err
+			}
+			for i, id := range ids {
 				if i > 0 {
 					out.WriteByte(' ')
 				}
@@ -94,6 +91,21 @@ a line each. --decode reads ids instead, a text for each line.`,
 		return out.Flush()
 	}
 	return c
+}
+
+// parseLines reads the ids of each line, all of a vocabulary of n: all are good before the first is shown.
+func parseLines(text string, n int) (lines [][]int32, err error) {
+	for line := range strings.Lines(text) {
+		ids, err := parseIDs(line)
+		if err == nil {
+			err = checkIDs(ids, n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", len(lines)+1, err)
+		}
+		lines = append(lines, ids)
+	}
+	return lines, nil
 }
 
 // header opens MODEL, or the embedded model, for its header and payload.

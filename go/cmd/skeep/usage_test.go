@@ -69,7 +69,7 @@ var misuse = []struct {
 	{"run missing.gguf -p x --place *=cloud", "", `placement "cloud"`},
 	{"run missing.gguf -p x --profile phone", "", `mobile_2gb`},
 	{"run missing.gguf -p x --profile ./missing.json", "", `missing.json: no such file`},
-	{"run missing.gguf -p x --profile ..", "", `--profile ..: .*is a directory`},
+	{"run missing.gguf -p x --profile ..", "", `--profile ..: not a regular file`},
 	{"run missing.gguf -p x --output yaml", "", `output format "yaml", want`},
 	{"run missing.gguf -p x --trace .", "", `--trace: .: a folder`},
 	{"run missing.gguf -p x --trace -", "", `--trace -, want a file's name`},
