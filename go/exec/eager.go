@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -14,13 +15,13 @@ import (
 
 // Options make an eager context.
 type Options struct {
-	Pool *skeep.Pool // runs the ops; the caller closes it after the context. Required.
+	Pool *skeep.Pool // runs the ops; the caller closes it after the context: once it is closed, Begin and ops are refused. Required.
 	// SlabBytes is the size of the two slabs together that hold the results of one layer and the next in
 	// turn. Results that do not fit get memory of their own, counted by Overflow.
 	SlabBytes int64
 	HeapLimit int64                 // bytes that storages may hold of the Go heap; 0 = the default of skeep.WithHeapLimit
 	Slab      tensor.AllocationSpec // where the slabs live; the zero spec is the Go heap
-	Roots     int                   // storages that a step may touch; 0: 1024
+	Roots     int                   // storages that a step may touch, 32768 at most; 0: 1024
 	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
 	// the weight has an integer kernel.
 	Exact bool
@@ -57,10 +58,19 @@ type Eager struct {
 
 var _ Context = (*Eager)(nil)
 
-// NewEager makes an eager context. Close it.
+// NewEager makes an eager context. Close it. Options that are out of range are errors that wrap skeep.ErrArgument.
 func NewEager(o Options) (*Eager, error) {
-	if o.Pool == nil {
-		return nil, &Error{Op: "new", Layer: -1, Err: fmt.Errorf("%w: no pool", skeep.ErrArgument)}
+	fail := func(err error) (*Eager, error) { return nil, &Error{Op: "new", Layer: -1, Err: err} }
+	if st := core.PoolStatus(o.Pool); st.Code != core.OK {
+		return fail(skeep.StatusError("new", st))
+	}
+	for _, c := range []struct {
+		name       string
+		value, max int64
+	}{{"Roots", int64(o.Roots), core.MaxRoots}, {"SlabBytes", o.SlabBytes, math.MaxInt64}, {"HeapLimit", o.HeapLimit, math.MaxInt64}} {
+		if c.value < 0 || c.value > c.max {
+			return fail(fmt.Errorf("%w: Options.%s is %d, want 0 to %d", skeep.ErrArgument, c.name, c.value, c.max))
+		}
 	}
 	if o.Roots == 0 {
 		o.Roots = 1024
@@ -70,17 +80,17 @@ func NewEager(o Options) (*Eager, error) {
 		var err error
 		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab),
 			skeep.WithHeapLimit(o.HeapLimit)); err != nil {
-			return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(err, e.Close())}
+			return fail(errors.Join(err, e.Close()))
 		}
 	}
 	e.slab = e.slabs[0]
 	var err error
 	if e.form, err = e.slab.Storage().View("", 0, a8, tensor.ShapeOf(1, 32)); err != nil {
-		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(err, e.Close())}
+		return fail(errors.Join(err, e.Close()))
 	}
 	step, st := core.NewStep(o.Roots)
 	if st.Code != core.OK {
-		return nil, &Error{Op: "new", Layer: -1, Err: errors.Join(skeep.StatusError("new", st), e.Close())}
+		return fail(errors.Join(skeep.StatusError("new", st), e.Close()))
 	}
 	e.step = step
 	return e, nil
@@ -92,6 +102,9 @@ func (e *Eager) Begin() error {
 		if err := e.End(); err != nil {
 			return err
 		}
+	}
+	if st := core.PoolStatus(e.pool); st.Code != core.OK {
+		return &Error{Op: "begin", Layer: -1, Err: skeep.StatusError("begin", st)}
 	}
 	e.err, e.layer, e.results, e.inputs = nil, -1, 0, 0
 	e.quantized.of = View{}

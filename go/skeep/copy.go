@@ -1,6 +1,7 @@
 package skeep
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -10,12 +11,17 @@ import (
 )
 
 // Pool is the worker threads of the C core and their scratch, of NewPool until its Close; Threads is their number.
-// Goroutines may share one.
+// Goroutines may share one, also while one of them closes it: Close waits for the operations that have begun, and later
+// ones (Materialize, an op of package exec, a load, …) are refused with an *Error of the storage "pool" that wraps
+// ErrClosed. Closing it again, or at the same time, is harmless, and returns once the threads have ended; Threads is 0 then.
 type Pool = core.Pool
 
-// NewPool starts so many threads, the caller counted; 0 is one per processor that it may run on. Close
-// ends them; a pool that becomes unreachable before is reported as a Leak.
+// NewPool starts so many threads, the caller counted, 1024 at most; 0 is one per processor that it may run on. Close
+// ends them; a pool that becomes unreachable before is reported as a Leak. Errors wrap ErrArgument or ErrMemory.
 func NewPool(threads int) (*Pool, error) {
+	if threads < 0 || threads > core.MaxThreads {
+		return nil, &Error{Op: "start", Storage: "pool", Err: ErrArgument, Detail: fmt.Sprintf("%d threads, want 0 to %d", threads, core.MaxThreads)}
+	}
 	p, st := core.NewPool(threads, 0)
 	if st.Code != core.OK {
 		return nil, &Error{Op: "start", Storage: "pool", Err: sentinels[st.Code], Detail: st.String()}

@@ -561,6 +561,12 @@ func (s *Storage) status(op string, st core.Status) error {
 
 // statusError says in Go's words what the core answered. r may be nil.
 func statusError(op, storage, tensor string, st core.Status, r *record) *Error {
+	switch st {
+	case core.NoPool: // whichever operand is at hand is not to blame
+		return &Error{Op: op, Err: ErrArgument, Detail: st.String()}
+	case core.PoolClosed:
+		return &Error{Op: op, Storage: "pool", Err: ErrClosed}
+	}
 	e := &Error{Op: op, Storage: storage, Tensor: tensor, Err: sentinels[st.Code], Detail: st.String()}
 	switch st.Code {
 	case core.ErrClosed, core.ErrFault, core.ErrChanged: // by number and address there, by name here

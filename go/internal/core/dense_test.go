@@ -1363,7 +1363,7 @@ func TestDenseRefusals(t *testing.T) {
 			return core.Mul(p, nil, f(3, 8).v(), b.v(), b.v())
 		}, core.Status{Code: core.ErrOverlap, Operand: 2, Detail: 1}},
 		{"no pool", f(3, 8), func(y *operand) core.Status { return core.Add(nil, nil, f(3, 8).v(), f(3, 8).v(), y.v()) },
-			core.Status{Code: core.ErrArgument, Operand: -1}},
+			core.NoPool},
 		{"rope odd dims", f(2, 1, 8), func(y *operand) core.Status {
 			bad := rope
 			bad.Dims = 7

@@ -44,8 +44,13 @@ import "unsafe"
 // it, in no order. Lock the goroutine to its thread to compare two calls. For tests; nobody else may use the pool
 // meanwhile.
 func FloatControl(p *Pool) ([]uint64, Status) {
-	control := make([]uint64, 1+p.Threads())
+	pool, st := p.use()
+	if st.Code != OK {
+		return nil, st
+	}
+	defer p.running.RUnlock()
+	control := make([]uint64, 1+p.threads)
 	control[0] = uint64(C.float_control())
-	st := statusOf(C.hook_float_control(p.ptr(), (*C.uint64_t)(unsafe.Pointer(&control[1])), C.uint32_t(p.Threads())))
+	st = statusOf(C.hook_float_control(pool, (*C.uint64_t)(unsafe.Pointer(&control[1])), C.uint32_t(p.threads)))
 	return control, st
 }

@@ -81,8 +81,13 @@ import "unsafe"
 // waits for *until when that is not nil; threads other than the caller read the byte at touch when that is
 // not 0. shared reports whether two tasks at work had the same scratch. For tests of the pool.
 func region(p *Pool, counts []uint32, work int, until *uint32, touch uintptr) (shared bool, st Status) {
+	pool, st := p.use()
+	if st.Code != OK {
+		return false, st
+	}
+	defer p.running.RUnlock()
 	var s C.uint32_t
-	r := C.hook_region(p.ptr(), C.uint32_t(len(counts)), C.uint32_t(work),
+	r := C.hook_region(pool, C.uint32_t(len(counts)), C.uint32_t(work),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(counts))), (*C.uint32_t)(unsafe.Pointer(until)),
 		C.uintptr_t(touch), &s)
 	return s != 0, statusOf(r)

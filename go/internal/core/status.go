@@ -43,6 +43,12 @@ func statusOf(s C.skeep_status) Status {
 
 // String is the C core's sentence for the status, with the names of storages as they are now.
 func (s Status) String() string {
+	switch s {
+	case NoPool:
+		return "there is no pool"
+	case PoolClosed:
+		return "the pool is closed"
+	}
 	var text [512]byte // a name has at most 255
 	c := C.skeep_status{code: C.int32_t(s.Code), operand: C.int32_t(s.Operand), detail: C.uint64_t(s.Detail)}
 	n := C.skeep_status_text(c, (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)))

@@ -25,55 +25,109 @@ static first step_status(const skeep_step *step) {
 import "C"
 
 import (
+	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
-// Pool is the persistent worker threads of the core and their scratch. Operations of several goroutines
-// may use one pool: one region runs on the workers, one more on its caller alone, others wait.
+// Pool is the persistent worker threads of the core and their scratch. It is safe for concurrent use: operations of
+// several goroutines may share it (one region runs on the workers, one more on its caller alone, others wait), and Close
+// may come at any time.
 type Pool struct {
+	threads int
+	closing atomic.Bool  // Threads need not wait for who closes
+	running sync.RWMutex // held for reading by operations, for writing by Close
 	c       *C.skeep_pool
 	cleanup runtime.Cleanup
 }
 
+// MaxThreads is the most that a pool may have.
+const MaxThreads = 1024
+
+// What an operation answers that has no pool to run on. No storage is to blame, so the details of these codes are free.
+var (
+	NoPool     = Status{Code: ErrArgument, Operand: -1, Detail: math.MaxUint64}
+	PoolClosed = Status{Code: ErrClosed, Operand: -1, Detail: math.MaxUint64}
+)
+
 // NewPool starts a pool. threads counts the caller, 0 = the processors that this thread may run on; scratch
 // is bytes per thread, 0 = 1 MiB. Close ends it.
 func NewPool(threads int, scratch uint64) (*Pool, Status) {
-	if threads < 0 || threads > 1<<20 {
+	if threads < 0 || threads > MaxThreads {
 		return nil, Status{Code: ErrArgument, Operand: -1}
 	}
 	p := C.pool_create(C.uint32_t(threads), C.uint64_t(scratch))
 	if st := statusOf(p.status); st.Code != OK {
 		return nil, st
 	}
-	return &Pool{c: p.pool}, statusOf(p.status)
+	return &Pool{c: p.pool, threads: int(C.skeep_pool_threads(p.pool))}, statusOf(p.status)
 }
 
-// Threads is how many threads work on a region, the caller included; 0 when the pool is closed.
-func (p *Pool) Threads() int { return int(C.skeep_pool_threads(p.ptr())) }
+// Threads is how many threads work on a region, the caller included; 0 when the pool is closed. It waits for nobody.
+func (p *Pool) Threads() int {
+	if p == nil || p.closing.Load() {
+		return 0
+	}
+	return p.threads
+}
 
 // OnDrop sets what runs, on a goroutine of its own, when the pool has become unreachable before Close. It must not
-// refer to the pool. The threads stay: an operation that has just fetched the address of an unreachable pool may
-// still be about to begin.
+// refer to the pool, and is set before others use that. The threads stay.
 func (p *Pool) OnDrop(f func()) {
 	p.cleanup.Stop()
 	p.cleanup = runtime.AddCleanup(p, func(f func()) { f() }, f)
 }
 
-// Close waits for the operations that have begun and ends the workers. The pool must not be used by others any more;
-// operations on a closed pool are ErrArgument. Closing it again does nothing.
+// Close waits for the operations that have begun and ends the workers; operations from then on are refused as those of a
+// closed pool. Any number of goroutines may call it, also again: each returns once the workers have ended.
 func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
+	p.closing.Store(true)
+	p.running.Lock()
+	defer p.running.Unlock()
 	p.cleanup.Stop()
-	C.skeep_pool_destroy(p.ptr())
+	C.skeep_pool_destroy(p.c)
 	p.c = nil
 }
 
-func (p *Pool) ptr() *C.skeep_pool {
-	if p == nil {
-		return nil
+// PoolStatus is OK, NoPool, or PoolClosed; the last two are final.
+func PoolStatus(p *Pool) Status {
+	switch {
+	case p == nil:
+		return NoPool
+	case p.closing.Load() || p.threads == 0:
+		return PoolClosed
 	}
-	return p.c
+	return Status{Code: OK, Operand: -1}
+}
+
+// use is the pool's address until p.running.RUnlock, when the status is OK.
+func (p *Pool) use() (*C.skeep_pool, Status) {
+	if p == nil {
+		return nil, NoPool
+	}
+	p.running.RLock()
+	if st := PoolStatus(p); st.Code != OK {
+		p.running.RUnlock()
+		return nil, st
+	}
+	return p.c, Status{Code: OK, Operand: -1}
+}
+
+// run calls an operation of the core: with a pool that stays open meanwhile, the step, and a frame for its views.
+func run(p *Pool, s *Step, op func(*C.skeep_pool, *C.skeep_step, *frame) C.skeep_status) Status {
+	pool, st := p.use()
+	if st.Code != OK {
+		return st
+	}
+	defer p.running.RUnlock()
+	f := s.take()
+	defer s.give(f)
+	return statusOf(op(pool, s.ptr(), f))
 }
 
 // maxOperands is how many descriptors the frame of a step holds: C's SKEEP_MAX_OPERANDS.
@@ -90,9 +144,12 @@ type Step struct {
 	frame *frame
 }
 
+// MaxRoots is the most storages that a step can pin.
+const MaxRoots = 32768
+
 // NewStep makes a step that can pin so many storages (0 = 64). Destroy frees it.
 func NewStep(roots int) (*Step, Status) {
-	if roots < 0 || roots > 1<<20 {
+	if roots < 0 || roots > MaxRoots {
 		return nil, Status{Code: ErrArgument, Operand: -1, Detail: 1}
 	}
 	s := C.step_create(maxOperands, C.uint32_t(roots))

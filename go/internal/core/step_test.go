@@ -145,8 +145,14 @@ func TestPoolArguments(t *testing.T) {
 	}
 	p.Close()
 	x := view(t, allocate(t, 64), 0, f32, 4)
-	is(t, Convert(p, nil, x, x), ErrArgument, 0)
-	is(t, Convert(nil, nil, x, x), ErrArgument, 0)
+	is(t, Convert(p, nil, x, x), ErrClosed, PoolClosed.Detail)
+	is(t, Convert(nil, nil, x, x), ErrArgument, NoPool.Detail)
+	for _, p := range []*Pool{nil, new(Pool)} { // neither has threads
+		p.Close()
+		if _, st := region(p, nil, 0, nil, 0); st.Code == OK || p.Threads() != 0 {
+			t.Error(st, p.Threads())
+		}
+	}
 	if _, st := NewStep(1 << 16); st.Code != ErrArgument {
 		t.Error(st)
 	}
@@ -202,4 +208,68 @@ func BenchmarkRegion(b *testing.B) {
 	for b.Loop() {
 		region(p, counts, 100, nil, 0)
 	}
+}
+
+// Close beside operations, and beside itself: those that have begun end as ever, later ones are refused, and the workers'
+// memory is touched by nobody behind it.
+func TestPoolCloseBesideOperations(t *testing.T) {
+	x, y := view(t, allocate(t, 4<<12), 0, f32, 1<<12), view(t, allocate(t, 4<<12), 0, f32, 1<<12)
+	for round := range 150 {
+		p, st := NewPool(3, 0)
+		ok(t, st)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					switch st := Convert(p, nil, x, y); st {
+					case PoolClosed:
+						if n := p.Threads(); n != 0 {
+							t.Errorf("%d threads", n)
+						}
+						return
+					default:
+						if st.Code != OK {
+							t.Error(st)
+							return
+						}
+					}
+				}
+			})
+		}
+		time.Sleep(time.Duration(round%10) * 20 * time.Microsecond)
+		wg.Go(p.Close)
+		p.Close()
+		is(t, Convert(p, nil, x, y), ErrClosed, PoolClosed.Detail)
+		wg.Wait()
+		p.Close()
+	}
+}
+
+// Close returns only when the operation that runs has ended, and Threads does not wait for that.
+func TestPoolCloseWaits(t *testing.T) {
+	p := newPool(t, 2)
+	var release uint32
+	counts := make([]uint32, 4)
+	ended := make(chan Status, 1)
+	go func() {
+		_, st := region(p, counts, 0, &release, 0)
+		ended <- st
+	}()
+	for atomic.LoadUint32(&counts[1]) == 0 { // the region runs
+		time.Sleep(time.Millisecond)
+	}
+	closed := make(chan struct{})
+	go func() { p.Close(); close(closed) }()
+	for p.Threads() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-closed:
+		t.Error("closed while a region ran")
+	case <-time.After(20 * time.Millisecond):
+	}
+	atomic.StoreUint32(&release, 1)
+	<-closed
+	ok(t, <-ended)
+	exactlyOnce(t, counts)
 }
