@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/output"
@@ -108,4 +109,28 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 		targets[k] = &t
 	}
 	return targets, nil
+}
+
+// errorsGoInto reports whether standard error is a file that a word of the command line names, alone or behind a
+// flag, or that standard input is: what is written there would spoil a model. It asks of words, not of what they
+// mean, since what a command line means may be what is wrong with it.
+func errorsGoInto(words []string) bool {
+	to, err := os.Stderr.Stat()
+	if err != nil || !to.Mode().IsRegular() {
+		return false
+	}
+	if in, err := os.Stdin.Stat(); err == nil && os.SameFile(in, to) {
+		return true
+	}
+	for _, word := range words {
+		_, behind, _ := strings.Cut(word, "=")
+		for _, name := range []string{word, behind} {
+			for _, path := range gguf.PartPaths(name) {
+				if info, err := os.Stat(path); err == nil && os.SameFile(info, to) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

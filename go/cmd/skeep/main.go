@@ -32,7 +32,9 @@ func run() int {
 		return 2 // who read has enough, and needs no word
 	}
 	err = told(ctx, err)
-	fmt.Fprintln(os.Stderr, "skeep:", err)
+	if !errorsGoInto(os.Args[1:]) {
+		fmt.Fprintln(os.Stderr, "skeep:", err)
+	}
 	if errors.As(err, new(verdict)) {
 		return 1
 	}
