@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/skeep-project/skeep/go/arch"
@@ -136,7 +137,7 @@ type Model struct {
 	notes      []string
 
 	running sync.RWMutex // held for reading by steps, for writing by Close
-	closed  bool
+	closed  atomic.Bool
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // open ones
@@ -370,7 +371,7 @@ func (m *Model) Weight(name string) (skeep.View, bool) { return m.weights.View(n
 func (m *Model) Close() error {
 	m.running.Lock()
 	defer m.running.Unlock()
-	m.closed = true
+	m.closed.Store(true)
 	var errs []error
 	for _, s := range m.open() {
 		errs = append(errs, s.Close())
@@ -407,8 +408,16 @@ func (m *Model) open() []*Session {
 // begin keeps the model open until m.running.RUnlock, unless it is closed.
 func (m *Model) begin(op string) error {
 	m.running.RLock()
-	if m.closed {
+	if err := m.openFor(op); err != nil {
 		m.running.RUnlock()
+		return err
+	}
+	return nil
+}
+
+// openFor refuses what comes behind Close.
+func (m *Model) openFor(op string) error {
+	if m.closed.Load() {
 		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrClosed, Detail: "model"}
 	}
 	return nil

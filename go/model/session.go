@@ -31,6 +31,14 @@ func (e *ContextError) Error() string {
 // ErrRanged is the error of a second range over one Session.Generate: its tokens are part of the sequence already.
 var ErrRanged = errors.New("model: a generation of a session can be ranged over once")
 
+// ErrBusy is the error of a call that would change a session while another call on it runs: within the function that
+// Score calls, or of another goroutine. It computed nothing. It wraps skeep.ErrBusy.
+var ErrBusy = fmt.Errorf("model: session: %w", skeep.ErrBusy)
+
+// ErrMoved is the error that ends a generation whose sequence somebody else has changed: an Append, a Rewind, a
+// Score or another generation of the same session within its loop. The sequence is as they left it.
+var ErrMoved = errors.New("model: the session has moved on since the last token of this generation")
+
 // RewindError says that a windowed layer no longer holds what the next token would see. The session is unchanged. It
 // wraps ErrOption.
 type RewindError struct {
@@ -50,18 +58,43 @@ func (e *RewindError) Error() string {
 func (e *RewindError) Unwrap() error { return ErrOption }
 
 // Session is one sequence: its caches, its position, and the memory of its steps. It belongs to one
-// goroutine at a time; sessions of one model may run side by side.
+// goroutine at a time; sessions of one model may run side by side. Append, Score and Rewind while one of them runs are
+// ErrBusy.
 type Session struct {
-	m        *Model
-	scope    *skeep.ModelScope
-	eager    *exec.Eager
-	kv       caches
-	in       inputs // whole buffers of a chunk's length
-	numbers  []int32
-	logits   []float32
-	position int
-	reached  int // positions that steps stored or tried to: what lies a ring's capacity before may be overwritten
-	ending   sync.Once
+	m         *Model
+	scope     *skeep.ModelScope
+	eager     *exec.Eager
+	kv        caches
+	in        inputs // whole buffers of a chunk's length
+	numbers   []int32
+	logits    []float32
+	position  int
+	reached   int         // positions that steps stored or tried to: what lies a ring's capacity before may be overwritten
+	changes   uint64      // times that the sequence became another
+	busy      atomic.Bool // while a call may change the sequence
+	closed    atomic.Bool
+	computing sync.Mutex // held by a step: Close waits for it
+}
+
+// begin makes the caller the only one that changes the sequence, until it calls end.
+func (s *Session) begin() error {
+	if s.busy.Swap(true) {
+		return ErrBusy
+	}
+	return nil
+}
+
+func (s *Session) end() { s.busy.Store(false) }
+
+// openFor refuses what comes behind Close, the model's or its own.
+func (s *Session) openFor(op string) error {
+	if err := s.m.openFor(op); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return &skeep.Error{Op: op, Storage: "session", Err: skeep.ErrClosed}
+	}
+	return nil
 }
 
 // NewSession makes a sequence at position 0. Its caches and the slab of its steps are placed as the resolution says.
@@ -109,15 +142,18 @@ func (m *Model) NewSession() (s *Session, err error) {
 }
 
 // Close frees the session's memory; the session fails from then on. A second Close, or one behind the model's, does
-// nothing and returns nil. It may run beside the model's Close.
+// nothing and returns nil. It may run beside the model's Close, and waits for a step that runs.
 func (s *Session) Close() (err error) {
-	s.ending.Do(func() {
-		if s.eager != nil {
-			err = s.eager.Close()
-		}
-		err = errors.Join(err, s.scope.Close())
-		s.m.forget(s)
-	})
+	s.computing.Lock()
+	defer s.computing.Unlock()
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.eager != nil {
+		err = s.eager.Close()
+	}
+	err = errors.Join(err, s.scope.Close())
+	s.m.forget(s)
 	return err
 }
 
@@ -131,11 +167,19 @@ func (s *Session) Position() int { return s.position }
 // gone, also when the step that overwrote it failed, and also after an earlier Rewind. When the next token would see
 // some of that, the answer is a *RewindError and nothing changes. Rewind(0) begins anew and is always possible.
 func (s *Session) Rewind(n int) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := s.openFor("rewind"); err != nil {
+		return err
+	}
 	if n < 0 || n > s.position {
 		return fmt.Errorf("%w: rewind to %d of %d tokens", ErrOption, n, s.position)
 	}
 	if n == 0 {
-		s.position, s.reached = 0, 0
+		s.move(0)
+		s.reached = 0
 		return nil
 	}
 	for i := range s.m.arch.Layers {
@@ -147,8 +191,14 @@ func (s *Session) Rewind(n int) error {
 			return &RewindError{Position: s.position, To: n, Window: l.Window, First: first, Oldest: oldest}
 		}
 	}
-	s.position = n
+	s.move(n)
 	return nil
+}
+
+// move makes n tokens the whole sequence.
+func (s *Session) move(n int) {
+	s.position = n
+	s.changes++
 }
 
 // Append computes ids at the end of the sequence, in steps of at most a chunk, and returns the logits of
@@ -158,7 +208,11 @@ func (s *Session) Rewind(n int) error {
 // and layer, and wrap a *skeep.Error, which names tensor and file: skeep.ErrFault and skeep.ErrChanged for a model file
 // that was cut or changed. The end of ctx is an error that wraps ctx.Err and its cause.
 func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
-	if err := s.check(ids); err != nil {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	if err := s.check("append", ids); err != nil {
 		return nil, err
 	}
 	for len(ids) > 0 {
@@ -175,8 +229,14 @@ func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 }
 
 // Score is Append that calls each, if there is one, with the logits of every id, in order; logits are valid during the call.
+// Within each, Append, Score, Rewind and generations of the same session are ErrBusy and change nothing; Close ends
+// the session, and Score with it: an error that wraps skeep.ErrClosed.
 func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logits []float32) error) error {
-	if err := s.check(ids); err != nil {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := s.check("score", ids); err != nil {
 		return err
 	}
 	for done := 0; done < len(ids); {
@@ -194,13 +254,19 @@ func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logit
 			if err := each(done+i, s.logits[i*s.m.arch.Vocab:][:s.m.arch.Vocab]); err != nil {
 				return err
 			}
+			if err := s.openFor("score"); err != nil {
+				return err
+			}
 		}
 		done += n
 	}
 	return nil
 }
 
-func (s *Session) check(ids []int32) error {
+func (s *Session) check(op string, ids []int32) error {
+	if err := s.openFor(op); err != nil {
+		return err
+	}
 	if len(ids) == 0 {
 		return fmt.Errorf("%w: no tokens", ErrOption)
 	}
@@ -221,6 +287,11 @@ func (s *Session) step(ids []int32, rows int) error {
 		return err
 	}
 	defer s.m.running.RUnlock()
+	s.computing.Lock()
+	defer s.computing.Unlock()
+	if err := s.openFor("step"); err != nil {
+		return err
+	}
 	in := inputs{tokens: len(ids), logits: rows}
 	if err := s.write(s.in.ids, ids, &in.ids); err != nil {
 		return err
@@ -250,7 +321,7 @@ func (s *Session) step(ids []int32, rows int) error {
 	if err := logits.CopyTo(s.logits); err != nil {
 		return err
 	}
-	s.position += len(ids)
+	s.move(s.position + len(ids))
 	return nil
 }
 
@@ -311,8 +382,9 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 
 // Generate appends ids and then picks token after token, until the text ends, o.MaxTokens are there, or
 // the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it between two steps,
-// with an error that wraps ctx.Err and its cause. It can be ranged over once: a
-// second range yields ErrRanged and computes nothing.
+// with an error that wraps ctx.Err and its cause. It can be ranged over once: a second range yields ErrRanged and
+// computes nothing. Within the loop the session may be read and closed; when anything else has changed the sequence, the
+// next token is ErrMoved instead.
 func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) iter.Seq2[Token, error] {
 	var ranged atomic.Bool
 	return func(yield func(Token, error) bool) {
@@ -328,12 +400,18 @@ func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) 
 		text := s.m.tokenizer.NewDecoder(tokenizer.DecodeOptions{Continue: true})
 		suppressed := s.m.tokenizer.Suppressed()
 		var buffer []byte
+		var changes uint64
 		for n := 1; ; n++ {
+			if n > 1 && s.changes != changes {
+				yield(Token{}, ErrMoved)
+				return
+			}
 			logits, err := s.Append(ctx, ids...)
 			if err != nil {
 				yield(Token{}, err)
 				return
 			}
+			changes = s.changes
 			for _, id := range suppressed {
 				logits[id] = float32(math.Inf(-1))
 			}

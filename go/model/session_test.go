@@ -23,6 +23,7 @@ import (
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
+	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
 // gemmaLike is a random gemma3 model of three layers, of which the first two see a window (0: everything), with the
@@ -399,4 +400,103 @@ func TestCacheOverflowIsNamed(t *testing.T) {
 			require.False(t, slices.ContainsFunc(logits, func(x float32) bool { return x != x }))
 		}
 	}
+}
+
+// Whatever is tried on a session while Score calls back is refused, and the numbers are those of a Score of its own.
+func TestScoreRefusesNestedUse(t *testing.T) {
+	m := tiny(t, Options{})
+	ids := randomIDs(rand.New(rand.NewPCG(7, 7)), m, 20)
+	var want [][]float32
+	require.NoError(t, session(t, m).Score(t.Context(), ids, func(_ int, logits []float32) error {
+		want = append(want, slices.Clone(logits))
+		return nil
+	}))
+	for name, nested := range map[string]func(s *Session) error{
+		"score":        func(s *Session) error { return s.Score(t.Context(), ids[:8], nil) },
+		"score longer": func(s *Session) error { return s.Score(t.Context(), slices.Concat(ids, ids), nil) },
+		"append":       func(s *Session) error { _, err := s.Append(t.Context(), ids[:3]...); return err },
+		"rewind":       func(s *Session) error { return s.Rewind(0) },
+		"generate": func(s *Session) (err error) {
+			for _, err = range s.Generate(t.Context(), ids[:3], GenerateOptions{MaxTokens: 2}) {
+				require.Error(t, err)
+			}
+			return err
+		},
+		"another goroutine": func(s *Session) error {
+			done := make(chan error)
+			go func() { _, err := s.Append(t.Context(), 1); done <- err }()
+			return <-done
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := session(t, m)
+			i := 0
+			require.NoError(t, s.Score(t.Context(), ids, func(at int, logits []float32) error {
+				require.ErrorIs(t, nested(s), ErrBusy)
+				require.Equal(t, len(ids), s.Position())
+				require.Equal(t, i, at)
+				require.Equal(t, want[i], logits)
+				i++
+				return nil
+			}))
+			require.Equal(t, len(ids), i)
+			logits, err := s.Append(t.Context(), ids[0]) // it serves again
+			require.NoError(t, err)
+			require.Len(t, logits, m.arch.Vocab)
+		})
+	}
+	t.Run("close", func(t *testing.T) {
+		s := session(t, m)
+		calls := 0
+		require.ErrorIs(t, s.Score(t.Context(), ids, func(int, []float32) error { calls++; return s.Close() }), skeep.ErrClosed)
+		require.Equal(t, 1, calls)
+		for _, err := range s.Generate(t.Context(), ids, GenerateOptions{}) {
+			require.ErrorIs(t, err, skeep.ErrClosed)
+			require.ErrorContains(t, err, `"session"`)
+		}
+		require.ErrorIs(t, s.Rewind(0), skeep.ErrClosed)
+	})
+}
+
+// A loop over a generation in which the same session goes elsewhere ends with an error; one that only reads goes on.
+func TestGenerationNoticesOthers(t *testing.T) {
+	m := tiny(t, Options{})
+	ids := m.tokenizer.Encode(m.Example(), tokenizer.Options{BOS: true})
+	run := func(nested func(s *Session)) (n int, last error) {
+		s := session(t, m)
+		for _, err := range s.Generate(t.Context(), ids, GenerateOptions{MaxTokens: 3}) {
+			if last = err; err == nil {
+				n++
+				nested(s)
+			}
+		}
+		return n, last
+	}
+	for name, nested := range map[string]func(s *Session){
+		"append": func(s *Session) { _, _ = s.Append(t.Context(), 1) },
+		"score":  func(s *Session) { _ = s.Score(t.Context(), ids, nil) },
+		"rewind": func(s *Session) { _ = s.Rewind(s.Position() - 1) },
+		"and back": func(s *Session) { // the position alone would not tell
+			_, _ = s.Append(t.Context(), 1)
+			_ = s.Rewind(s.Position() - 1)
+		},
+		"generate": func(s *Session) {
+			for range s.Generate(t.Context(), ids, GenerateOptions{MaxTokens: 1}) {
+			}
+		},
+	} {
+		n, err := run(nested)
+		require.ErrorIs(t, err, ErrMoved, name)
+		require.Equal(t, 1, n, name)
+	}
+	n, err := run(func(s *Session) {
+		_, _ = s.Position(), s.Copies()
+		_, err := s.Append(t.Context(), make([]int32, m.Context())...) // refused: nothing has changed
+		require.Error(t, err)
+	})
+	require.NoError(t, err)
+	require.Greater(t, n, 1)
+	n, err = run(func(s *Session) { require.NoError(t, s.Close()) })
+	require.ErrorIs(t, err, skeep.ErrClosed)
+	require.Equal(t, 1, n)
 }
