@@ -17,6 +17,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/internal/machine"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/load"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/skeep"
@@ -227,7 +228,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 // knows, and what it asks for that is not done. t is its tokenizer, or nil.
 func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
 	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
-		notes = append(notes, key+": not known here, so it changes nothing; if it should, results are wrong")
+		notes = append(notes, shown.Name(key)+": not known here, so it changes nothing; if it should, results are wrong")
 	}
 	if t != nil && t.AddEOS() {
 		notes = append(notes, "tokenizer.ggml.add_eos_token: the file asks for EOS behind a text; one that is continued or predicted goes without")

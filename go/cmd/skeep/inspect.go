@@ -14,6 +14,7 @@ import (
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/ended"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tokenizer"
@@ -198,7 +199,7 @@ func writeInspection(w, notes io.Writer, format string, f *gguf.File, glob strin
 	if format == "table" {
 		fmt.Fprintf(w, "GGUF version %d, %s-endian, alignment %d, %d file(s), %d tensors\n", r.Version, r.ByteOrder, r.Alignment, r.Parts, len(f.Tensors()))
 		if r.Tokenizer != "" {
-			fmt.Fprintln(w, "tokenizer:", r.Tokenizer)
+			fmt.Fprintln(w, "tokenizer:", shown.Name(r.Tokenizer))
 		}
 		for i, e := range r.Ends {
 			fmt.Fprintf(w, "%s%d %q, by %s", map[bool]string{true: "ends generation: ", false: "; "}[i == 0], e.ID, e.Text, e.Why)
@@ -209,7 +210,7 @@ func writeInspection(w, notes io.Writer, format string, f *gguf.File, glob strin
 		if findings != nil {
 			fmt.Fprintf(w, "payload: %d finding(s)\n", len(*findings))
 			for _, x := range *findings {
-				fmt.Fprintf(w, "  %s\n", x.What)
+				fmt.Fprintf(w, "  %s\n", shown.Name(x.What))
 			}
 		}
 		fmt.Fprintln(w)

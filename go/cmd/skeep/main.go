@@ -21,6 +21,8 @@ func run() int {
 	defer stop()
 	root, out := rootCommand(), &checkedWriter{to: os.Stdout}
 	root.SetOut(out)
+	notes := shownWriter{os.Stderr}
+	root.SetErr(notes)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = out.err
@@ -33,7 +35,7 @@ func run() int {
 	}
 	err = told(ctx, err)
 	if !errorsGoInto(os.Args[1:]) {
-		fmt.Fprintln(os.Stderr, "skeep:", err)
+		fmt.Fprintln(notes, "skeep:", err)
 	}
 	if errors.As(err, new(verdict)) {
 		return 1

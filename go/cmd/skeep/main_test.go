@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -215,6 +216,45 @@ func TestInterruptEndsReading(t *testing.T) {
 			require.Equal(t, "skeep: --profile "+name+": not a regular file\n", stderr, args)
 		}
 	}
+}
+
+// TestForeignNames: nothing that a file calls anything acts on a terminal, or adds a line or a column to a table.
+func TestForeignNames(t *testing.T) {
+	w := newWorkshop(t)
+	const hostile = "x\x1b[31m\u009b|\n\r\x00y"
+	f, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	require.NoError(t, err)
+	h := gguf.HeaderOf(f)
+	h.Set("llama."+hostile, gguf.TextOf(hostile))
+	require.NoError(t, gguf.WriteFile(w.path("keys.gguf"), h, func(to *gguf.Writer) error { return to.CopyFrom(t.Context(), f) }))
+	was, is := []byte("blk.0.attn_q.weight"), []byte("blk.0."+hostile)
+	require.Len(t, is, len(was))
+	w.write("names.gguf", bytes.ReplaceAll(embedded.Model(), was, is), 0o600)
+	require.NoError(t, os.Link(w.path("tiny.gguf"), w.path("tiny\x1b.gguf")))
+	control := func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 }
+	for _, line := range []string{
+		"inspect FILE", "inspect FILE -o csv", "inspect FILE -o md", "inspect FILE --check", "inspect FILE --metadata",
+		"explain FILE", "explain FILE -o md", "explain FILE -o csv", "run FILE -p 1+1= -n 2", "run FILE -p 1+1= -n 2 -o json", "tokenize FILE --bos",
+		"quantize FILE --type q8_0 --dry-run", "quantize FILE --type q8_0 --dry-run -o md", "quantize FILE out.gguf --type q8_0", "dump FILE token_embd.weight --range 0:1",
+		"dump FILE x\x1b", "perplexity FILE text.txt", "nope\x1b", "run FILE --nope\x1b", "inspect FILE\x1b",
+	} {
+		for _, name := range []string{"keys.gguf", "names.gguf", "tiny\x1b.gguf"} {
+			args := strings.Fields(strings.ReplaceAll(line, "FILE", name))
+			_, stdout, stderr := w.run(args)
+			require.False(t, strings.ContainsFunc(stdout+stderr, control), "%q: %q", args, stdout+stderr)
+		}
+	}
+	_, plain, _ := w.run([]string{"inspect", "tiny.gguf", "-o", "md"})
+	_, stdout, stderr := w.run([]string{"inspect", "keys.gguf", "-o", "md"})
+	require.Equal(t, strings.Count(plain, "\n")+1, strings.Count(stdout, "\n"), "one row more")
+	require.Contains(t, stdout, `"llama.x\x1b[31m\u009b\|\n\r\x00y"`)
+	require.Contains(t, stderr, `note: "llama.x\x1b[31m\u009b|\n\r\x00y": not known`)
+	unescaped := regexp.MustCompile(`(^|[^\\])\|`)
+	for line := range strings.Lines(strings.Split(stdout, "\n\n")[0]) {
+		require.Len(t, unescaped.FindAllString(line, -1), 4, line)
+	}
+	_, stdout, _ = w.run([]string{"inspect", "names.gguf"})
+	require.Contains(t, stdout, `"blk.0.x\x1b[31m\u009b|\n\r\x00y"`)
 }
 
 // TestEndlessText: a text without an end is refused by a limit, in memory that the limit bounds.

@@ -13,13 +13,14 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
-// table is rows for people; its JSON twin is an object of its own.
+// table is rows for people; its JSON twin is an object of its own. Cells are of one line, and none acts on a terminal.
 type table struct {
 	columns []string
 	rows    [][]string
@@ -28,7 +29,7 @@ type table struct {
 func (t *table) add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
-		row[i] = fmt.Sprint(c)
+		row[i] = shown.Name(fmt.Sprint(c))
 	}
 	t.rows = append(t.rows, row)
 }
@@ -73,6 +74,12 @@ func write(w io.Writer, format string, t table, object any) error {
 		tablewriter.WithRowAlignment(tw.AlignLeft), tablewriter.WithRowAutoWrap(tw.WrapNone),
 	}
 	if format == "md" {
+		for i, row := range t.rows {
+			t.rows[i] = slices.Clone(row)
+			for k, cell := range row {
+				t.rows[i][k] = strings.ReplaceAll(cell, "|", `\|`)
+			}
+		}
 		options = append(options, tablewriter.WithRenderer(renderer.NewMarkdown()))
 	} else {
 		options = append(options, tablewriter.WithRendition(tw.Rendition{Borders: tw.BorderNone, Settings: tw.Settings{
@@ -102,23 +109,32 @@ func (o *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// shownWriter writes notes and messages, which may hold what files call themselves. Each Write is whole runes.
+type shownWriter struct{ to io.Writer }
+
+func (o shownWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(o.to, shown.Text(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
 // writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
 func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), work func() (*quant.Report, error)) error {
-	out := c.ErrOrStderr()
 	wipe := ""
-	if f, isFile := out.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
+	if term.IsTerminal(int(os.Stderr.Fd())) {
 		wipe = "\r\x1b[K"
 		var last time.Time
 		*progress = func(p quant.Progress) {
 			if now := time.Now(); now.Sub(last) > 100*time.Millisecond {
 				last = now
-				fmt.Fprintf(out, "%s%3d %% %s", wipe, 100*p.Done/max(1, p.Total), p.Tensor)
+				fmt.Fprintf(os.Stderr, "%s%3d %% %s", wipe, 100*p.Done/max(1, p.Total), shown.Name(p.Tensor))
 			}
 		}
 	}
 	start := time.Now()
 	r, err := work()
-	fmt.Fprint(out, wipe)
+	fmt.Fprint(os.Stderr, wipe)
 	if err != nil {
 		return err
 	}
@@ -127,7 +143,7 @@ func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), w
 		n, _ := d.Shape.Elements() // of a file that was written
 		elements += n
 	}
-	fmt.Fprintf(out, "%s: %d tensors, %d parameters, %s, %.2f bits each, in %.1f s\n", path, len(r.Decisions), elements,
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %d tensors, %d parameters, %s, %.2f bits each, in %.1f s\n", path, len(r.Decisions), elements,
 		resolver.Size(r.To), 8*float64(r.To)/float64(max(1, elements)), time.Since(start).Seconds())
 	return nil
 }

@@ -1,0 +1,32 @@
+// Package shown makes foreign bytes fit to be read: nothing of them acts on a terminal, or ends a line.
+package shown
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Name is a name as it is when every rune of it can be printed, and else quoted as Go quotes.
+func Name(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Text is a text of lines, in which what cannot be printed stands as Go escapes it. Tabs stay.
+func Text(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == '\n' || r == '\t' || strconv.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b.WriteString(s[:n])
+		} else {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
