@@ -102,20 +102,18 @@ static void futex_wake_all(void *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRI
 /* The kernel waits on 32 bits: the count is the low half of pins, which comes first on both platforms. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of pins is its first word");
 
-/* Sleeps until s has no pins; 0 when it went on to another generation first. */
+/* Sleeps until s has no pins; 0 when it goes on to another generation meanwhile. */
 static int wait_for_pins(struct skeep_slot *s, uint64_t generation) {
-  int same = 1;
-  if (!(__atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT)) return 1;
-  __atomic_add_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
-  for (;;) {
-    const uint64_t pins = __atomic_load_n(&s->pins, __ATOMIC_SEQ_CST);
-    if (!(pins & SKEEP_PIN_COUNT)) break;
-    same = __atomic_load_n(&s->generation, __ATOMIC_SEQ_CST) == generation;
-    if (!same) break;
-    futex_wait(&s->pins, (uint32_t)pins);
+  if (__atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT) {
+    __atomic_add_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+      const uint64_t pins = __atomic_load_n(&s->pins, __ATOMIC_SEQ_CST);
+      if (!(pins & SKEEP_PIN_COUNT) || __atomic_load_n(&s->generation, __ATOMIC_SEQ_CST) != generation) break;
+      futex_wait(&s->pins, (uint32_t)pins);
+    }
+    __atomic_sub_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
   }
-  __atomic_sub_fetch(&s->waiting, 1, __ATOMIC_SEQ_CST);
-  return same;
+  return __atomic_load_n(&s->generation, __ATOMIC_SEQ_CST) == generation;
 }
 
 /* Frees what a root owns. */
@@ -398,7 +396,8 @@ struct advice {
 static skeep_status ask_advise(const struct skeep_slot *root, void *arg) {
   const struct advice *a = arg;
   if (root->domain != SKEEP_DOMAIN_MAPPED) return bad_parameter(0);
-  if (a->byte > root->bytes || a->length > root->bytes - a->byte) return skeep_fail(SKEEP_ERR_BOUNDS, -1, a->length);
+  if (a->byte > root->bytes || a->length > root->bytes - a->byte)
+    return skeep_fail(SKEEP_ERR_BOUNDS, -1, a->byte + a->length < a->byte ? UINT64_MAX : a->byte + a->length);
   if (!a->length) return skeep_ok();
   const uint64_t from = (root->address + a->byte) & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
   if (madvise((void *)(uintptr_t)from, root->address + a->byte + a->length - from, a->advice))
@@ -442,6 +441,7 @@ skeep_status skeep_storage_resident(skeep_storage h, uint64_t *bytes) {
 }
 
 void skeep_counters_read(skeep_counters *out) {
+  if (!out) return;
   pthread_mutex_lock(&lock);
   *out = counters;
   pthread_mutex_unlock(&lock);

@@ -157,8 +157,9 @@ skeep_status skeep_view_check_held(const skeep_view *v, const struct skeep_slot 
   if (l->reserved) return FIELD(layout.reserved);
   if (l->reserved2) return FIELD(layout.reserved2);
   const skeep_encoding_info *e = skeep_encoding_find(v->encoding);
-  if (!e || !e->block_elements || v->dtype != e->dtype || l->block != e->block_elements)
-    return skeep_fail(SKEEP_ERR_FORMAT, 0, v->encoding);
+  if (!e || !e->block_elements) return skeep_fail(SKEEP_ERR_FORMAT, 0, v->encoding);
+  if (v->dtype != e->dtype) return FIELD(dtype);
+  if (l->block != e->block_elements) return FIELD(layout.block);
   if (l->rank > 4) return skeep_fail(SKEEP_ERR_SHAPE, 0, l->rank);
   const uint64_t need = check_layout(l, e, &st);
   if (!need) return st;

@@ -29,7 +29,7 @@ static const struct {
     {SKEEP_ERR_BUSY, 0, "storage is in use: %D pins are held by others"},
     {SKEEP_ERR_ARGUMENT, OPERAND | ZERO, "the view is absent"},
     {SKEEP_ERR_ARGUMENT, OPERAND, "invalid field of the view: %F"},
-    {SKEEP_ERR_ARGUMENT, 0, "invalid argument (parameter %D from 0, or byte %D of the struct of parameters)"},
+    {SKEEP_ERR_ARGUMENT, 0, "invalid argument: parameter %D from 0 (in a struct of parameters, as rope and attend have: byte %D)"},
     {SKEEP_ERR_BOUNDS, MOST, "layout reaches outside of the bytes, and of any address"},
     {SKEEP_ERR_BOUNDS, 0, "layout reaches outside of the bytes: it needs %D"},
     {SKEEP_ERR_SHAPE, 0, "shape does not fit the operation (axis %D)"},

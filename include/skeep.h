@@ -68,18 +68,21 @@ typedef struct skeep_status {
 #define SKEEP_ERR_BUSY 2      /* pins are held by somebody else; detail: how many */
 #define SKEEP_ERR_ARGUMENT 3  /* a NULL, a reserved field that is not zero, a parameter out of range; detail: with \
                                  an operand the byte offset of the field in skeep_view, else the parameter's position */
-#define SKEEP_ERR_BOUNDS 4    /* the layout reaches outside the view's bytes; detail: bytes it would need */
+#define SKEEP_ERR_BOUNDS 4    /* the layout (or range) reaches outside the bytes; detail: bytes it would need */
 #define SKEEP_ERR_SHAPE 5     /* extents or rank do not fit the operation; detail: axis */
-#define SKEEP_ERR_FORMAT 6    /* dtype or encoding unknown, or not accepted here; detail: encoding */
+#define SKEEP_ERR_FORMAT 6    /* encoding unknown, or not accepted here; detail: encoding. A dtype or block that is not \
+                                 the encoding's is ERR_ARGUMENT */
 #define SKEEP_ERR_LAYOUT 7    /* strides, block axis or order not accepted here; detail: axis */
 #define SKEEP_ERR_NO_KERNEL 8 /* no row of the kernel table fits; detail: encoding << 32 | op */
-#define SKEEP_ERR_MEMORY 9    /* out of memory, slots or scratch; detail: bytes asked for */
+#define SKEEP_ERR_MEMORY 9    /* out of memory, slots or scratch; detail: bytes asked for. With an operand, a step is full; detail: \
+                                 how many storages and marks it can pin */
 #define SKEEP_ERR_IO 10       /* a system call failed; detail: errno value */
 #define SKEEP_ERR_FAULT 11    /* a mapped page could not be read (file truncated, I/O error); detail: address, operand: \
                                  the one whose bytes hold it */
 #define SKEEP_ERR_CHANGED 12  /* a mapped file changed size or time since it was mapped; detail: storage id, operand: \
                                  of a step's the one that read it first */
-#define SKEEP_ERR_OVERLAP 13  /* an output overlaps an input; detail: position of the input */
+#define SKEEP_ERR_OVERLAP 13  /* an output overlaps itself or another operand; detail: position of that operand. Between \
+                                 operands what counts is the range from the first byte reached to the last */
 #define SKEEP_ERR_INDEX 14    /* index data (token id, position, sequence) out of range; detail: its flat position */
 #define SKEEP_ERR_READONLY 15 /* an output lies in a read-only storage; detail: storage id */
 #define SKEEP_ERR_VALUE 16    /* an element that the output's format cannot hold, or the operation not take; detail: its \
@@ -335,7 +338,7 @@ SKEEP_API skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const in
  * end. */
 SKEEP_API skeep_status skeep_fault_guard_install(void);
 
-/* Process-wide counters of live storages. */
+/* Process-wide counters of live storages. NULL is fine. */
 typedef struct skeep_counters {
   uint64_t storages;
   uint64_t heap_bytes, offheap_bytes, mapped_bytes;

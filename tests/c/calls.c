@@ -465,6 +465,140 @@ static void test_table(const char *header) {
   CHECK(declared == COUNT);
 }
 
+/* ---- NULL ---- */
+
+/* Functions that were called without each pointer that they take. */
+static const char *bared[2 * COUNT];
+static size_t bared_count;
+static void bare(const char *name) {
+  caller = name;
+  if (bared_count && !strcmp(bared[bared_count - 1], name)) return;
+  NEED(bared_count < 2 * COUNT);
+  bared[bared_count++] = name;
+}
+static void check_refused(skeep_status s, int line) {
+  check_status(s, SKEEP_ERR_ARGUMENT, -2, __FILE__, line, caller);
+}
+#define NULL_REFUSED(name, ...) (bare("skeep_" #name), check_refused(skeep_##name(__VA_ARGS__), __LINE__))
+#define NULL_IGNORED(name, ...) (bare("skeep_" #name), (void)skeep_##name(__VA_ARGS__))
+/* Without the pool, and without each operand in turn that may not be absent (bits of needed). */
+#define NULL_OPERANDS(name, needed, ...)                                          \
+  do {                                                                            \
+    const skeep_view *v[6] = {&x, &x, &x, &x, &x, &x};                            \
+    skeep_pool *p = NULL;                                                         \
+    bare("skeep_" #name);                                                         \
+    check_refused(skeep_##name(p, NULL, __VA_ARGS__), __LINE__);                  \
+    p = pool;                                                                     \
+    for (int i = 0; i < 6; i++) {                                                 \
+      if (!((needed) >> i & 1)) continue;                                         \
+      v[i] = NULL; /* what is wrong with the others may be found first */         \
+      CHECK(skeep_##name(p, NULL, __VA_ARGS__).code != SKEEP_OK);                 \
+      v[i] = &x;                                                                  \
+    }                                                                             \
+    for (int i = 0; i < 6; i++) v[i] = NULL;                                      \
+    CHECK(skeep_##name(p, NULL, __VA_ARGS__).code != SKEEP_OK);                   \
+  } while (0)
+
+static void call_bare(void) {
+  static const int64_t shape[] = {4};
+  skeep_view x = take_floats(1, 4, 0, 0, 0, 1);
+  const skeep_view *const none[3] = {NULL}, *const some[3] = {&x, &x, &x};
+  uint64_t number;
+  uint32_t row;
+  double value;
+  int64_t integer;
+  bared_count = 0;
+  NULL_IGNORED(status_text, (skeep_status){SKEEP_ERR_FORMAT, 1, 2}, NULL, 100);
+  NULL_IGNORED(counters_read, NULL);
+  NULL_IGNORED(storage_name, 1, NULL, 100);
+  NULL_IGNORED(pool_threads, NULL);
+  NULL_IGNORED(pool_destroy, NULL);
+  NULL_IGNORED(step_frame, NULL);
+  NULL_IGNORED(step_destroy, NULL);
+  NULL_IGNORED(storage_set_name, memory, NULL);
+  NULL_REFUSED(encoding_at, 0, NULL);
+  NULL_REFUSED(kernel_at, 0, NULL);
+  NULL_REFUSED(bytes_of, SKEEP_F32, 1, NULL, &number);
+  NULL_REFUSED(bytes_of, SKEEP_F32, 1, shape, NULL);
+  NULL_REFUSED(view_of, memory, 0, SKEEP_F32, 1, NULL, &x);
+  NULL_REFUSED(view_of, memory, 0, SKEEP_F32, 1, shape, NULL);
+  NULL_REFUSED(view_check, NULL);
+  NULL_REFUSED(storage_allocate, 64, 0, NULL);
+  NULL_REFUSED(storage_borrow, NULL, 64, SKEEP_DOMAIN_HEAP, 0, NULL, NULL, &(skeep_storage){0, 0});
+  NULL_REFUSED(storage_borrow, bared, 64, SKEEP_DOMAIN_HEAP, 0, NULL, NULL, NULL);
+  NULL_REFUSED(storage_map, file, 0, 64, NULL);
+  NULL_REFUSED(storage_info_of, memory, NULL);
+  NULL_REFUSED(storage_resident, mapped, NULL);
+  NULL_REFUSED(storage_left, memory, NULL);
+  NULL_REFUSED(storage_close, (skeep_storage){0, 0}, NULL); /* handles of zeros as well; a step is optional */
+  NULL_REFUSED(storage_try_close, (skeep_storage){0, 0}, NULL);
+  NULL_REFUSED(storage_reset, (skeep_storage){0, 0}, NULL);
+  NULL_REFUSED(mark_open, memory, NULL);
+  NULL_REFUSED(mark_release, (skeep_storage){0, 0}, NULL);
+  NULL_REFUSED(mark_renew, NULL, NULL);
+  NULL_REFUSED(pin, memory, NULL);
+  NULL_REFUSED(pool_create, 1, 0, NULL);
+  NULL_REFUSED(step_create, 0, 0, NULL);
+  NULL_REFUSED(step_begin, NULL);
+  NULL_REFUSED(step_end, NULL);
+  NULL_REFUSED(step_status, NULL, NULL);
+  NULL_REFUSED(select, SKEEP_OP_SOFTMAX, NULL, 2, &row);
+  NULL_REFUSED(select, SKEEP_OP_SOFTMAX, some, 2, NULL);
+  NULL_REFUSED(select, SKEEP_OP_SOFTMAX, none, 2, &row);
+  NULL_REFUSED(get, NULL, shape, &value);
+  NULL_REFUSED(get, &x, NULL, &value);
+  NULL_REFUSED(get, &x, shape, NULL);
+  NULL_REFUSED(get_i64, NULL, shape, &integer);
+  NULL_REFUSED(get_i64, &x, NULL, &integer);
+  NULL_REFUSED(get_i64, &x, shape, NULL);
+  NULL_REFUSED(reference_matmul_t, NULL, &x, &x, NULL);
+  NULL_REFUSED(reference_matmul_t, &x, NULL, &x, NULL);
+  NULL_REFUSED(reference_matmul_t, &x, &x, NULL, NULL);
+  NULL_REFUSED(project, pool, NULL, &x, 1, NULL, NULL, some);
+  NULL_REFUSED(project, pool, NULL, &x, 1, some, NULL, NULL);
+  NULL_REFUSED(project, pool, NULL, NULL, 1, none, none, none);
+  NULL_REFUSED(project, NULL, NULL, &x, 1, some, some, some);
+  NULL_OPERANDS(convert, 3, v[0], v[1]);
+  NULL_OPERANDS(encode, 3, v[0], v[1]);
+  NULL_OPERANDS(prepack, 3, v[0], v[1]);
+  NULL_OPERANDS(quantize_rows, 3, v[0], v[1]);
+  NULL_OPERANDS(matmul_t, 7, v[0], v[1], v[2]);
+  NULL_OPERANDS(embed, 7, v[0], v[1], 1, v[2]);
+  NULL_OPERANDS(norm, 1 | 4 | 32, v[0], v[1], v[2], v[3], 0, v[4], v[5]);
+  NULL_OPERANDS(rope, 1 | 2 | 8, v[0], v[1], v[2], (skeep_rope_params){.dims = 2, .base = 2, .scale = 1}, v[3]);
+  NULL_OPERANDS(kv_store, 1 | 2 | 4 | 16 | 32, v[0], v[1], v[2], v[3], v[4], v[5]);
+  NULL_OPERANDS(attend, 1 | 2 | 4 | 8 | 32, v[0], v[1], v[2], v[3], v[4], (skeep_attend_params){.scale = 1}, v[5]);
+  NULL_OPERANDS(glu, 7, v[0], v[1], 0, v[2]);
+  NULL_OPERANDS(add, 7, v[0], v[1], v[2]);
+  NULL_OPERANDS(mul, 7, v[0], v[1], v[2]);
+  NULL_OPERANDS(softmax, 3, v[0], 1, v[1]);
+  NULL_OPERANDS(softcap, 3, v[0], 1, v[1]);
+}
+
+/* Every declared function that takes a pointer was called without it. */
+static void test_null(const char *header) {
+  static char text[1 << 20];
+  char name[64];
+  FILE *f = fopen(header, "r");
+  NEED(f != NULL);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  used = 0;
+  call_bare();
+  for (char *at = text; (at = strstr(at, "\nSKEEP_API ")) != NULL;) {
+    char *open = strchr(at, '('), *const end = strstr(at, ");");
+    NEED(open && end);
+    char *from = open;
+    while (strchr("abcdefghijklmnopqrstuvwxyz_0123456789", from[-1])) from--;
+    snprintf(name, sizeof name, "%.*s", (int)(open - from), from);
+    at = end;
+    if (!memchr(open, '*', (size_t)(end - open))) continue;
+    size_t i = 0;
+    while (i < bared_count && strcmp(bared[i], name)) i++;
+    check_note(i < bared_count, __FILE__, __LINE__, "a call without pointers of", name);
+  }
+}
+
 static void run_rows(void) {
   for (size_t i = 0; i < COUNT; i++) {
     used = 0;
@@ -529,6 +663,7 @@ int main(int argc, char **argv) {
   for (uint32_t threads = 1; threads <= 5; threads += 4) {
     NEED(skeep_pool_create(threads, 0, &pool).code == SKEEP_OK);
     for (int again = 0; again < 2; again++) run_rows();
+    test_null(argv[1]);
 #ifdef SKEEP_STACK
     test_stacks();
 #endif

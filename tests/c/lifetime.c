@@ -629,6 +629,38 @@ static void test_fork(void) {
   CHECK_OK(skeep_storage_close(s, NULL));
 }
 
+/* A mark that somebody else ends while its renewal waits is no mark afterwards. */
+struct overtaken {
+  skeep_storage mark;
+  skeep_status status;
+};
+static void *renew_it(void *arg) {
+  struct overtaken *o = arg;
+  o->status = skeep_mark_renew(&o->mark, NULL);
+  return NULL;
+}
+static void test_renewal_is_overtaken(void) {
+  struct lent l;
+  struct overtaken o;
+  skeep_storage pin, old;
+  skeep_storage_info info;
+  pthread_t thread;
+  skeep_view v;
+  watch("a renewal that is overtaken");
+  lend(&l);
+  CHECK_OK(skeep_mark_open(l.storage, &o.mark));
+  old = o.mark;
+  CHECK_OK(skeep_pin(old, &pin));
+  NEED(pthread_create(&thread, NULL, renew_it, &o) == 0);
+  while (skeep_storage_info_of(old, &info).code == SKEEP_OK) sched_yield(); /* from here on it waits for the pin */
+  CHECK_OK(skeep_storage_close(l.storage, NULL));
+  CHECK_OK(skeep_unpin(pin));
+  pthread_join(thread, NULL);
+  CHECK_FAILS(o.status, SKEEP_ERR_CLOSED);
+  CHECK_FAILS(skeep_view_of(o.mark, 0, SKEEP_F32, 1, one, &v), SKEEP_ERR_CLOSED);
+  CHECK(released(&l) == 1);
+}
+
 int main(int argc, char **argv) {
   skeep_counters before, after;
   rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
@@ -640,6 +672,7 @@ int main(int argc, char **argv) {
   test_marks_of_a_long_step();
   test_release_waits_for_its_own();
   test_steps_end_their_own_marks();
+  test_renewal_is_overtaken();
   test_any_order();
   test_many_threads();
   test_fork();

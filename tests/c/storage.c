@@ -128,8 +128,11 @@ static void test_views(void) {
     CHECK_FAILS_ON(skeep_view_check(&w), SKEEP_ERR_ARGUMENT, 0);
     w = v, w.bytes += 8192;
     CHECK_FAILS_ON(skeep_view_check(&w), SKEEP_ERR_BOUNDS, 0);
-    w = v, w.encoding = SKEEP_F16;
+    w = v, w.encoding = 999;
     CHECK_FAILS_ON(skeep_view_check(&w), SKEEP_ERR_FORMAT, 0);
+    w = v, w.encoding = SKEEP_F16; /* known, and so is the dtype: they do not go together */
+    if (CHECK_FAILS_ON(skeep_view_check(&w), SKEEP_ERR_ARGUMENT, 0))
+      CHECK(skeep_view_check(&w).detail == offsetof(skeep_view, dtype));
     w = v, w.cell += 16;
     CHECK_FAILS_ON(skeep_view_check(&w), SKEEP_ERR_ARGUMENT, 0);
     w = v, w.generation++;
@@ -163,6 +166,8 @@ static void test_map(void) {
     CHECK_OK(skeep_storage_verify(s));
     CHECK_OK(skeep_storage_advise(s, 1, 3999, SKEEP_ADVICE_WILLNEED));
     CHECK_FAILS(skeep_storage_advise(s, 1, 4000, SKEEP_ADVICE_WILLNEED), SKEEP_ERR_BOUNDS);
+    CHECK(skeep_storage_advise(s, 1, 4000, SKEEP_ADVICE_WILLNEED).detail == 4001);
+    CHECK(skeep_storage_advise(s, 2, UINT64_MAX, SKEEP_ADVICE_WILLNEED).detail == UINT64_MAX);
     CHECK_FAILS(skeep_storage_advise(s, 0, 1, 77), SKEEP_ERR_ARGUMENT);
     CHECK_OK(skeep_storage_resident(s, &resident));
     CHECK(resident == 4000); /* it was read just now */
