@@ -34,6 +34,9 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("gguf: ")
+	if e.File != "" && e.Offset < 0 && e.Tensor == "" && e.Field == "" { // the file itself is what is wrong
+		return b.String() + e.File + ": " + e.Reason
+	}
 	if e.Tensor != "" {
 		fmt.Fprintf(&b, "tensor %s: ", quote(e.Tensor))
 	}

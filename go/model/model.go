@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/machine"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/load"
@@ -266,13 +267,17 @@ type decision struct {
 	memory     int64 // of the machine; 0 unknown
 }
 
-// Resolve decides for the file at path as Open would, and loads nothing.
+// Resolve decides for the file at path as Open would, and loads nothing. The header alone is needed: of a file that is
+// shorter than it says, Resolution.Truncated tells.
 func Resolve(path string, o Options) (*resolver.Resolution, error) {
-	s, err := load.Open(path)
+	s, err := load.Open(path, gguf.HeaderOnly())
 	if err != nil {
 		return nil, err
 	}
 	d, err := decide(s, o)
+	if d.resolution != nil {
+		d.resolution.Truncated = s.File.Truncated()
+	}
 	return d.resolution, errors.Join(err, s.File.Close())
 }
 

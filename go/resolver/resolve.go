@@ -55,6 +55,7 @@ type Decision struct {
 type Resolution struct {
 	Profile   Profile
 	Decisions []Decision
+	Truncated error // that the file is shorter than its header says, where that was no matter; else nil
 	byName    map[string]int
 }
 

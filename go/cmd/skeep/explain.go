@@ -25,7 +25,7 @@ func explainCommand() *cobra.Command {
 		Use:   "explain [MODEL]",
 		Short: "Form and placement of every tensor, with the reason",
 		Long: `explain decides, from the header alone, in which form and where every tensor of a model will live, and says
-why. No payload is read. It ends with 1 when a strict profile refuses the model.`,
+why. No payload is read: that a file is too short for it is a note. It ends with 1 when a strict profile refuses the model.`,
 		Example: "  skeep explain model.gguf\n  skeep explain model.gguf --profile mobile_2gb\n  skeep explain model.gguf --why blk.0.attn_q.weight",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -43,6 +43,9 @@ why. No payload is read. It ends with 1 when a strict profile refuses the model.
 		r, err := resolve(args, o)
 		if err != nil {
 			return refusal(err)
+		}
+		if r.Truncated != nil {
+			fmt.Fprintln(c.ErrOrStderr(), "note:", r.Truncated)
 		}
 		rows := []decisionRow{}
 		t := table{columns: []string{"tensor", "role", "encoding", "form", "placement", "size", "reason"}}

@@ -11,7 +11,11 @@ import (
 )
 
 // named is a file, and the flag or argument that names it.
-type named struct{ what, path string }
+type named struct {
+	what, path string
+	part       bool // it is another part of the split set that is named
+	model      bool // to be written: it must be whole before it has its name
+}
 
 func (n named) String() string {
 	if n.path == "" {
@@ -28,6 +32,9 @@ type conflictError struct {
 }
 
 func (e *conflictError) Error() string {
+	if e.other.part {
+		return fmt.Sprintf("%s is a part of %s: %s", e.written, e.other.what, e.other.path)
+	}
 	if e.read {
 		return fmt.Sprintf("%s is the input itself: %s", e.written, e.other)
 	}
@@ -39,7 +46,7 @@ func (e *conflictError) Unwrap() error { return output.ErrInUse }
 // modelFile is the MODEL argument as a file that is read, if there is one.
 func modelFile(args []string) []named {
 	if path, isFile := modelArg(args); isFile {
-		return []named{{"MODEL", path}}
+		return []named{{what: "MODEL", path: path}}
 	}
 	return nil
 }
@@ -54,12 +61,12 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 	}
 	var in, out []file
 	if p := c.Flag("profile"); p != nil && isProfileFile(p.Value.String()) {
-		reads = append(reads, named{"--profile", p.Value.String()})
+		reads = append(reads, named{what: "--profile", path: p.Value.String()})
 	}
 	for _, r := range reads {
 		for _, path := range gguf.PartPaths(r.path) {
 			if info, err := os.Stat(path); err == nil { // what is not there is told by who opens it
-				in = append(in, file{named{r.what, path}, info})
+				in = append(in, file{named{what: r.what, path: path, part: path != r.path}, info})
 			}
 		}
 	}
@@ -69,7 +76,7 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 		list *[]file
 	}{{os.Stdin, "standard input", &in}, {os.Stdout, "standard output", &out}, {os.Stderr, "standard error", &out}} {
 		if info, err := s.f.Stat(); err == nil && info.Mode().IsRegular() {
-			*s.list = append(*s.list, file{named{s.what, ""}, info})
+			*s.list = append(*s.list, file{named{what: s.what}, info})
 		}
 	}
 	for _, o := range out {
@@ -90,6 +97,9 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 		t, err := output.Find(w.path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.what, err)
+		}
+		if w.model && t.Streams() {
+			return nil, fmt.Errorf("%s: %s: a device, a pipe or an open stream, not a regular file", w.what, w.path)
 		}
 		for _, i := range in {
 			if t.Is(i.info) {

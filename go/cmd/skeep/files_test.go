@@ -164,8 +164,10 @@ func TestOutputIsNoInput(t *testing.T) {
 			code, stdout, stderr := w.run(args, func(cmd *exec.Cmd) { cmd.Stdin = w.open("text.txt", os.O_RDONLY) })
 			require.Equal(t, 2, code, "%v: %s", args, stderr)
 			require.Empty(t, stdout, args)
-			require.Regexp(t, `^skeep: \S+ .* is the input itself: .+\n$`, stderr, args)
+			require.Regexp(t, `^skeep: \S+ .* is (the input itself|a part of (IN|MODEL)): .+\n$`, stderr, args)
 			require.Contains(t, stderr, name, args)
+			other := strings.Contains(name, "set-") && !strings.HasSuffix(args[1], name[len(name)-len("00001-of-00003.gguf"):])
+			require.Equal(t, other, strings.Contains(stderr, "is a part of"), args)
 			w.unchanged(before, args)
 		}
 	}

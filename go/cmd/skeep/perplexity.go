@@ -39,7 +39,7 @@ With --against-exact it also compares every prediction with those of F32 activat
 		if err != nil {
 			return err
 		}
-		if _, err := claim(c, append(modelFile(args), named{"FILE", args[1]})); err != nil {
+		if _, err := claim(c, append(modelFile(args), named{what: "FILE", path: args[1]})); err != nil {
 			return err
 		}
 		text, err := textFile(c, args[1])

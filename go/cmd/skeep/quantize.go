@@ -59,9 +59,9 @@ file of that name stays as it is. A tensor with an element that its format canno
 		}
 		var out []named
 		if !dry {
-			out = []named{{"OUT", args[1]}}
+			out = []named{{what: "OUT", path: args[1], model: true}}
 		}
-		if _, err := claim(c, []named{{"IN", args[0]}}, out...); err != nil {
+		if _, err := claim(c, []named{{what: "IN", path: args[0]}}, out...); err != nil {
 			return err
 		}
 		in, err := gguf.Open(args[0])

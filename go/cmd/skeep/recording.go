@@ -23,7 +23,7 @@ type recording struct {
 
 // begin begins the files, so that one which cannot be written is told before anything is computed.
 func (r *recording) begin(c *cobra.Command, args []string, traceFile, cpuProfile string) error {
-	targets, err := claim(c, modelFile(args), named{"--trace", traceFile}, named{"--cpuprofile", cpuProfile})
+	targets, err := claim(c, modelFile(args), named{what: "--trace", path: traceFile}, named{what: "--cpuprofile", path: cpuProfile})
 	if err != nil {
 		return err
 	}

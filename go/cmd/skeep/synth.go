@@ -19,7 +19,8 @@ func synthCommand() *cobra.Command {
 		Short: "Make a random model of any size",
 		Long: `synth writes a model with random weights, whose speed and memory are those of a real one of its shape and types:
 a model that people know of about so many parameters, or any shape. The same seed makes the same file. Types that
-are decoded only can be made, too. Memory stays small, whatever the size.`,
+are decoded only can be made, too. Memory stays small, whatever the size. A file that is OUT already is replaced when
+the new one is complete.`,
 		Example: "  skeep synth big.gguf --params 1.1B --type q4_k_m\n  skeep synth odd.gguf --layers 2 --width 320 --heads 5 --kv-heads 5 --ff 999 --vocab 1000 --type f16",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -60,7 +61,7 @@ are decoded only can be made, too. Memory stays small, whatever the size.`,
 				*x.of(&o.Shape) = *x.of(&given)
 			}
 		}
-		if _, err := claim(c, nil, named{"OUT", args[0]}); err != nil {
+		if _, err := claim(c, nil, named{what: "OUT", path: args[0], model: true}); err != nil {
 			return err
 		}
 		return writeModel(c, args[0], &o.Progress, func() (*quant.Report, error) { return quant.Synth(c.Context(), args[0], o) })

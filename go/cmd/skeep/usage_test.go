@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/embedded"
@@ -99,6 +100,13 @@ var misuse = []struct {
 	{"quantize missing.gguf out.gguf --type q8_0 -o json", "", `dry-run`},
 	{"quantize missing.gguf - --type q8_0", "", `want a file's name`},
 	{"quantize tiny.gguf . --type q8_0", "", `a folder`},
+	{"quantize tiny.gguf /dev/null --type q8_0", "", `OUT: /dev/null: a device, a pipe or an open stream, not a regular file`},
+	{"quantize tiny.gguf /dev/stdout --type q8_0", "", `OUT: /dev/stdout: a device, a pipe`},
+	{"quantize tiny.gguf fifo --type q8_0", "", `OUT: fifo: a device, a pipe`},
+	{"synth /dev/null --params 1", "", `OUT: /dev/null: a device, a pipe`},
+	{"inspect /dev/null", "", `gguf: /dev/null: not a regular file`},
+	{"inspect lone-00003-of-00005.gguf", "", `gguf: lone-00003-of-00005.gguf: named part 3 of 5, but says it is part 3 of 3`},
+	{"inspect miss-00003-of-00003.gguf", "", `gguf: miss-00001-of-00003.gguf: part 1 of 3 is missing`},
 	{"synth out.gguf --params -1", "", `--params "-1", want`},
 	{"synth out.gguf --params 1e300", "", `--params 1e300, want at most`},
 	{"synth out.gguf --params many", "", `--params "many", want`},
@@ -167,6 +175,11 @@ func TestMisuse(t *testing.T) {
 	h := gguf.HeaderOf(f)
 	h.Metadata = slices.DeleteFunc(h.Metadata, func(p gguf.Pair) bool { return p.Key == "skeep.example" })
 	require.NoError(t, gguf.WriteFile(w.path("mute.gguf"), h, func(to *gguf.Writer) error { return to.CopyFrom(t.Context(), f) }))
+
+	require.NoError(t, syscall.Mkfifo(w.path("fifo"), 0o600))
+	for _, name := range []string{"lone-00003-of-00005.gguf", "miss-00003-of-00003.gguf"} {
+		require.NoError(t, os.Link(w.path("set-00003-of-00003.gguf"), w.path(name)))
+	}
 
 	before := w.snapshot()
 	tried := map[string]bool{}
