@@ -156,7 +156,7 @@ func (e *Eager) Err() error { return e.err }
 // Layer implements Context: the slab of the layer before the one before becomes that of layer i.
 func (e *Eager) Layer(i int) {
 	e.layer = i
-	if e.err != nil {
+	if e.err != nil || !e.running {
 		return
 	}
 	e.slab = e.slabs[0]
@@ -183,6 +183,9 @@ type Slab struct {
 // Slab tells the memory of the steps so far.
 func (e *Eager) Slab() (s Slab) {
 	for _, slab := range e.slabs {
+		if slab == nil {
+			continue
+		}
 		s.Bytes += slab.Size()
 		s.Peak = max(s.Peak, slab.Peak())
 		o := slab.Overflow()
@@ -206,6 +209,9 @@ func (e *Eager) fail(op string, err error) {
 
 // alloc makes the result of an op.
 func (e *Eager) alloc(op string, f tensor.Format, shape tensor.Shape) View {
+	if !e.running {
+		e.fail(op, ErrNoStep)
+	}
 	if e.err != nil {
 		return View{}
 	}

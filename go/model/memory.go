@@ -10,6 +10,9 @@ import (
 
 // Memory measures now.
 func (s *Session) Memory() (Memory, error) {
+	if err := s.openFor("memory"); err != nil {
+		return Memory{}, err
+	}
 	p, err := trace.Probe()
 	c := skeep.Stats()
 	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Slab: s.eager.Slab().Bytes}
@@ -29,8 +32,11 @@ func (s *Session) Memory() (Memory, error) {
 }
 
 // TokenBytes is the bytes of weights that computing one token reads: every product's weight once, and the
-// rows that are looked up.
+// rows that are looked up. It is 0 while there are none, in Options.Prepare.
 func (m *Model) TokenBytes() (n int64) {
+	if m.net == nil {
+		return 0
+	}
 	add := func(views ...View) {
 		for _, v := range views {
 			if !v.IsZero() {

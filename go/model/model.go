@@ -370,7 +370,12 @@ func (m *Model) LoadTime() time.Duration { return m.loadTime }
 func (m *Model) Notes() []string { return m.notes }
 
 // Weight is a loaded tensor by its name.
-func (m *Model) Weight(name string) (skeep.View, bool) { return m.weights.View(name) }
+func (m *Model) Weight(name string) (skeep.View, bool) {
+	if m.weights == nil {
+		return skeep.View{}, false
+	}
+	return m.weights.View(name)
+}
 
 // Close waits for running steps, then frees everything the model owns: sessions that are open, those of generations that
 // nobody ranges over any more included, end with it. A second Close is skeep.ErrClosed.
@@ -382,7 +387,9 @@ func (m *Model) Close() error {
 	for _, s := range m.open() {
 		errs = append(errs, s.Close())
 	}
-	errs = append(errs, m.scope.Close())
+	if m.scope != nil {
+		errs = append(errs, m.scope.Close())
+	}
 	if m.pool != nil {
 		m.pool.Close()
 	}
@@ -425,6 +432,9 @@ func (m *Model) begin(op string) error {
 func (m *Model) openFor(op string) error {
 	if m.closed.Load() {
 		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrClosed, Detail: "model"}
+	}
+	if m.net == nil {
+		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrArgument, Detail: "the model has no weights: it is not loaded"}
 	}
 	return nil
 }

@@ -3,13 +3,21 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
 
-// LogSumExp is ln Σ exp(x): x[i] minus it is the logarithm of the probability of i. Float64 in id order.
+// LogSumExp is ln Σ exp(x): x[i] minus it is the logarithm of the probability of i. Float64 in id order. Of nothing it
+// is -∞.
 func LogSumExp(logits []float32) float64 {
+	if len(logits) == 0 {
+		return math.Inf(-1)
+	}
 	top := float64(slices.Max(logits))
+	if math.IsInf(top, 0) {
+		return top
+	}
 	sum := 0.0
 	for _, x := range logits {
 		sum += math.Exp(float64(x) - top)
@@ -56,8 +64,11 @@ func (m *Model) NegativeLogLikelihoods(ctx context.Context, ids []int32) (nll []
 	return nll, err
 }
 
-// Compare runs ids through two models of one vocabulary and compares their predictions at every place.
+// Compare runs ids, one at least, through two models of one vocabulary and compares their predictions at every place.
 func Compare(ctx context.Context, exact, other *Model, ids []int32) (d Divergence, err error) {
+	if len(ids) == 0 {
+		return d, errNoTokens
+	}
 	a, err := exact.NewSession()
 	if err != nil {
 		return d, err
@@ -68,6 +79,9 @@ func Compare(ctx context.Context, exact, other *Model, ids []int32) (d Divergenc
 		return d, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if a, b := exact.arch.Vocab, other.arch.Vocab; a != b {
+		return d, fmt.Errorf("%w: vocabularies of %d and %d tokens cannot be compared", ErrOption, a, b)
+	}
 	const rows = 16 // logits of so many places are held at a time
 	held := make([]float32, 0, rows*exact.arch.Vocab)
 	for part := range slices.Chunk(ids, rows) {

@@ -35,6 +35,8 @@ var ErrRanged = errors.New("model: a generation of a session can be ranged over 
 // Score calls, or of another goroutine. It computed nothing. It wraps skeep.ErrBusy.
 var ErrBusy = fmt.Errorf("model: session: %w", skeep.ErrBusy)
 
+var errNoTokens = fmt.Errorf("%w: no tokens", ErrOption)
+
 // ErrMoved is the error that ends a generation whose sequence somebody else has changed: an Append, a Rewind, a
 // Score or another generation of the same session within its loop. The sequence is as they left it.
 var ErrMoved = errors.New("model: the session has moved on since the last token of this generation")
@@ -59,7 +61,7 @@ func (e *RewindError) Unwrap() error { return ErrOption }
 
 // Session is one sequence: its caches, its position, and the memory of its steps. It belongs to one
 // goroutine at a time; sessions of one model may run side by side. Append, Score and Rewind while one of them runs are
-// ErrBusy.
+// ErrBusy. The zero Session is closed; NewSession makes others.
 type Session struct {
 	m         *Model
 	scope     *skeep.ModelScope
@@ -88,10 +90,12 @@ func (s *Session) end() { s.busy.Store(false) }
 
 // openFor refuses what comes behind Close, the model's or its own.
 func (s *Session) openFor(op string) error {
-	if err := s.m.openFor(op); err != nil {
-		return err
+	if s.m != nil {
+		if err := s.m.openFor(op); err != nil {
+			return err
+		}
 	}
-	if s.closed.Load() {
+	if s.m == nil || s.closed.Load() {
 		return &skeep.Error{Op: op, Storage: "session", Err: skeep.ErrClosed}
 	}
 	return nil
@@ -146,7 +150,7 @@ func (m *Model) NewSession() (s *Session, err error) {
 func (s *Session) Close() (err error) {
 	s.computing.Lock()
 	defer s.computing.Unlock()
-	if s.closed.Swap(true) {
+	if s.closed.Swap(true) || s.m == nil {
 		return nil
 	}
 	if s.eager != nil {
@@ -158,7 +162,12 @@ func (s *Session) Close() (err error) {
 }
 
 // Copies counts the operands that steps had to decode into a copy because no kernel reads them as they are.
-func (s *Session) Copies() int64 { return s.eager.Copies() }
+func (s *Session) Copies() int64 {
+	if s.eager == nil {
+		return 0
+	}
+	return s.eager.Copies()
+}
 
 // Position is the number of tokens of the sequence so far.
 func (s *Session) Position() int { return s.position }
@@ -268,7 +277,7 @@ func (s *Session) check(op string, ids []int32) error {
 		return err
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("%w: no tokens", ErrOption)
+		return errNoTokens
 	}
 	if len(ids) > s.m.kv.Context-s.position {
 		return &ContextError{Position: s.position, Tokens: len(ids), Context: s.m.kv.Context}
@@ -356,7 +365,7 @@ type Token struct {
 // GenerateOptions say how to generate. The zero options are greedy and end with the text or the context.
 type GenerateOptions struct {
 	Sample    sample.Params
-	MaxTokens int // 0: no limit but the context
+	MaxTokens int // 0: no limit but the context; less is ErrOption
 }
 
 // Generate continues text with a session of its own, which ends with the loop, whatever ends that: see
@@ -390,6 +399,14 @@ func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) 
 	return func(yield func(Token, error) bool) {
 		if ranged.Swap(true) {
 			yield(Token{}, ErrRanged)
+			return
+		}
+		if o.MaxTokens < 0 {
+			yield(Token{}, fmt.Errorf("%w: GenerateOptions.MaxTokens is %d, want 0 or more", ErrOption, o.MaxTokens))
+			return
+		}
+		if err := s.openFor("generate"); err != nil {
+			yield(Token{}, err)
 			return
 		}
 		sampler, err := sample.New(o.Sample)

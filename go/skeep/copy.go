@@ -42,21 +42,31 @@ type Copier struct {
 	Layer int32           // for the trace; -1 outside of layers
 }
 
+// noScope is what an error says when there is none to put a copy into.
+const noScope = "there is no scope"
+
+func recorderOf(s Scope) *trace.Recorder {
+	if s == nil {
+		return nil
+	}
+	return s.recorder()
+}
+
 // Materialize copies v, in any layout, into a gap-free row-major tensor of format f in scope into: decoded
 // or converted between dense formats, or the same blocks when f is v's format. What encodes
 // into a packed format is Copier.Encode. name names the result.
 func Materialize(p *Pool, name string, v View, f tensor.Format, into Scope) (View, error) {
-	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.Materialize(name, v, f, into)
+	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.Materialize(name, v, f, into)
 }
 
 // Prepack copies the blocks of v in another order into scope into.
 func Prepack(p *Pool, name string, v View, o tensor.Order, into Scope) (View, error) {
-	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.Prepack(name, v, o, into)
+	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.Prepack(name, v, o, into)
 }
 
 // Retain copies v, in its own format, into a scope that outlives v's: the only way out of a ForwardScope.
 func Retain(p *Pool, name string, v View, into Scope) (View, error) {
-	return Copier{Pool: p, Trace: into.recorder(), Layer: -1}.materialize("retain", name, v, v.desc.Format, into)
+	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.materialize("retain", name, v, v.desc.Format, into)
 }
 
 // Materialize is the function of that name, within a step.
@@ -94,6 +104,9 @@ func (c Copier) Prepack(name string, v View, o tensor.Order, into Scope) (View, 
 
 // run fills a new tensor: blocks move as they are, anything else is converted.
 func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Format, l tensor.Layout, into Scope) (View, error) {
+	if into == nil {
+		return View{}, v.fail(op, ErrArgument, noScope)
+	}
 	y, err := into.AllocLayout(name, f, l)
 	if err != nil {
 		return View{}, err

@@ -40,6 +40,9 @@ func (e *ValueError) Unwrap() error { return ErrValue }
 // tells the bytes. Errors: an element that f cannot hold is a *ValueError with its place, a format that is
 // decoded only is ErrUnsupported.
 func (c Copier) Encode(name string, v View, f tensor.Format, into Scope) (View, error) {
+	if into == nil {
+		return View{}, v.fail("encode", ErrArgument, noScope)
+	}
 	y, err := into.Alloc(name, f, v.Shape())
 	if err != nil {
 		return View{}, err

@@ -24,12 +24,14 @@ var (
 	ErrMemory      = errors.New("out of memory")
 	ErrIO          = errors.New("a system call failed")
 	ErrFault       = errors.New("a page of the mapped file could not be read")
-	ErrChanged     = errors.New("the mapped file has changed")
-	ErrOverlap     = errors.New("output and input overlap")
-	ErrIndex       = errors.New("an index is out of range")
-	ErrReadOnly    = errors.New("it is read-only")
-	ErrOverflow    = errors.New("it does not fit into the slab")
-	ErrValue       = errors.New("the format cannot hold an element")
+	// ErrChanged is told by a file's length and time of modification: a writer that leaves the length and puts the time
+	// back is not seen. The time of the last change of its status is not asked, since links and renames alter that.
+	ErrChanged  = errors.New("the mapped file has changed")
+	ErrOverlap  = errors.New("output and input overlap")
+	ErrIndex    = errors.New("an index is out of range")
+	ErrReadOnly = errors.New("it is read-only")
+	ErrOverflow = errors.New("it does not fit into the slab")
+	ErrValue    = errors.New("the format cannot hold an element")
 )
 
 // ErrAbsent is wrapped, along with ErrArgument, by the error of an operation on a zero View that it needs.

@@ -70,6 +70,14 @@ func NewForwardScope(name string, bytes int64, opts ...Option) (*ForwardScope, e
 	return s, nil
 }
 
+// slab is the storage; that of the zero ForwardScope is the zero Storage, so the scope is closed.
+func (s *ForwardScope) slab() *Storage {
+	if s.storage == nil {
+		return new(Storage)
+	}
+	return s.storage
+}
+
 // spec places the slab, or a tensor that did not fit.
 func (s *ForwardScope) spec(name string, bytes int64) tensor.AllocationSpec {
 	spec := s.o.place(name, bytes, tensor.Forward)
@@ -85,7 +93,7 @@ func (s *ForwardScope) Kind() tensor.ScopeKind { return tensor.Forward }
 func (s *ForwardScope) Storage() *Storage { return s.storage }
 
 // Size is the bytes of the slab.
-func (s *ForwardScope) Size() int64 { return s.storage.bytes }
+func (s *ForwardScope) Size() int64 { return s.slab().bytes }
 
 // Used is the bytes of the slab that are taken now.
 func (s *ForwardScope) Used() int64 { return s.next }
@@ -99,7 +107,7 @@ func (s *ForwardScope) Overflow() Overflow { return s.over }
 // Holds reports whether v reads bytes of the slab that are taken: until they end, nothing alters them but who writes
 // through a view or storage (View.Writes). Tensors that did not fit are not held.
 func (s *ForwardScope) Holds(v View) bool {
-	return v.storage != nil && v.storage.r == s.storage.r && v.desc.Data+uintptr(v.desc.Bytes) <= s.storage.address+uintptr(s.next)
+	return v.storage != nil && v.storage.r == s.slab().r && v.desc.Data+uintptr(v.desc.Bytes) <= s.slab().address+uintptr(s.next)
 }
 
 // Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept for errors until the
@@ -107,11 +115,11 @@ func (s *ForwardScope) Holds(v View) bool {
 func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
 	l, err := tensor.LayoutOf(f, shape, tensor.Order{})
 	if err != nil {
-		return View{}, s.storage.errorOf("allocate", name, err, "")
+		return View{}, s.slab().errorOf("allocate", name, err, "")
 	}
 	bytes, err := l.Bytes(f)
 	if err != nil {
-		return View{}, s.storage.errorOf("allocate", name, err, "")
+		return View{}, s.slab().errorOf("allocate", name, err, "")
 	}
 	return s.cut(name, bytes, f, l)
 }
@@ -119,29 +127,29 @@ func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (
 // AllocLayout is Alloc for any layout.
 func (s *ForwardScope) AllocLayout(name string, f tensor.Format, l tensor.Layout) (View, error) {
 	if err := l.Check(f); err != nil {
-		return View{}, s.storage.errorOf("allocate", name, err, "")
+		return View{}, s.slab().errorOf("allocate", name, err, "")
 	}
 	bytes, err := l.Bytes(f)
 	if err != nil {
-		return View{}, s.storage.errorOf("allocate", name, err, "")
+		return View{}, s.slab().errorOf("allocate", name, err, "")
 	}
 	return s.cut(name, bytes, f, l)
 }
 
 func (s *ForwardScope) cut(name string, bytes int64, f tensor.Format, l tensor.Layout) (View, error) {
-	if err := s.storage.open("allocate", name); err != nil {
+	if err := s.slab().open("allocate", name); err != nil {
 		return View{}, err
 	}
 	at := s.next
-	if bytes > s.storage.bytes-at {
+	if bytes > s.slab().bytes-at {
 		return s.overflow(name, bytes, f, l)
 	}
-	s.next = min(s.storage.bytes, at+padded(bytes))
+	s.next = min(s.slab().bytes, at+padded(bytes))
 	s.need += padded(bytes)
 	s.peak = max(s.peak, s.need)
 	mark := s.marks[len(s.marks)-1].handle
-	s.names.add(mark, s.storage.address+uintptr(at), name)
-	return s.storage.viewAt(at, bytes, mark, f, l), nil
+	s.names.add(mark, s.slab().address+uintptr(at), name)
+	return s.slab().viewAt(at, bytes, mark, f, l), nil
 }
 
 // padded is the distance to the next tensor.
@@ -154,14 +162,14 @@ func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l ten
 	}
 	s.over.Count++
 	s.over.Bytes += bytes
-	s.o.trace.Emit(trace.Event{Kind: trace.Overflow, Name: s.storage.r.name, Tensor: name, Layer: -1, Bytes: bytes})
+	s.o.trace.Emit(trace.Event{Kind: trace.Overflow, Name: s.slab().r.name, Tensor: name, Layer: -1, Bytes: bytes})
 	if s.o.strict {
-		return View{}, s.storage.errorOf("allocate", name, ErrOverflow,
-			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.storage.bytes-s.next, s.storage.bytes))
+		return View{}, s.slab().errorOf("allocate", name, ErrOverflow,
+			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.slab().bytes-s.next, s.slab().bytes))
 	}
 	spec := s.spec(name, bytes)
 	spec.Reason = "it did not fit the slab; " + spec.Reason
-	extra, err := allocate(s.storage.r.name, bytes, &s.o, spec)
+	extra, err := allocate(s.slab().r.name, bytes, &s.o, spec)
 	if err != nil {
 		return View{}, err
 	}
@@ -181,7 +189,7 @@ func (s *ForwardScope) discard(v View) {
 		s.extra = s.extra[:last]
 		return
 	}
-	s.next = int64(v.desc.Data - s.storage.address)
+	s.next = int64(v.desc.Data - s.slab().address)
 }
 
 func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
@@ -190,12 +198,15 @@ func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
 // nobody else reads them (who reads other bytes of the slab's Storage does not matter). step is the caller's running
 // step, which gives its own pins on them back here, or nil.
 func (s *ForwardScope) Reset(step *core.Step) error {
+	if len(s.marks) == 0 {
+		return s.slab().errorOf("reset", "", ErrClosed, "")
+	}
 	outer := &s.marks[0]
 	if err := s.closeExtra(0, step); err != nil {
 		return err
 	}
 	if st := core.MarkRenew(&outer.handle, step); st.Code != core.OK {
-		return s.storage.status("reset", st)
+		return s.slab().status("reset", st)
 	}
 	if memoryDebug {
 		s.poison()
@@ -208,7 +219,7 @@ func (s *ForwardScope) Reset(step *core.Step) error {
 
 // poison makes what a late read would see NaN.
 func (s *ForwardScope) poison() {
-	memory := core.Memory(s.storage.address, int(s.next))
+	memory := core.Memory(s.slab().address, int(s.next))
 	for i := range memory {
 		memory[i] = 0xff
 	}
@@ -234,9 +245,9 @@ type Mark struct {
 
 // Mark opens a level inside of the current one: tensors made from now on end with its release.
 func (s *ForwardScope) Mark() (Mark, error) {
-	handle, st := core.MarkOpen(s.storage.r.handle)
+	handle, st := core.MarkOpen(s.slab().owner().handle)
 	if st.Code != core.OK {
-		return Mark{}, s.storage.status("mark", st)
+		return Mark{}, s.slab().status("mark", st)
 	}
 	s.marks = append(s.marks, openMark{handle: handle, next: s.next, need: s.need, extra: len(s.extra), names: s.names.count()})
 	return Mark{s, len(s.marks) - 1, handle}, nil
@@ -250,14 +261,14 @@ func (m Mark) Release(step *core.Step) error {
 		return &Error{Op: "release", Err: ErrArgument, Detail: "no mark"}
 	}
 	if m.depth >= len(s.marks) || s.marks[m.depth].handle != m.cell {
-		return s.storage.errorOf("release", "", ErrClosed, "mark")
+		return s.slab().errorOf("release", "", ErrClosed, "mark")
 	}
 	at := s.marks[m.depth]
 	if err := s.closeExtra(at.extra, step); err != nil {
 		return err
 	}
 	if st := core.MarkRelease(m.cell, step); st.Code != core.OK {
-		return s.storage.status("release", st)
+		return s.slab().status("release", st)
 	}
 	s.marks = s.marks[:m.depth]
 	s.next, s.need = at.next, at.need
@@ -267,7 +278,7 @@ func (m Mark) Release(step *core.Step) error {
 
 // Close ends the scope and its slab, which is freed once nobody reads it. It waits for nobody.
 func (s *ForwardScope) Close() error {
-	return errors.Join(s.closeExtra(0, nil), s.storage.Close())
+	return errors.Join(s.closeExtra(0, nil), s.slab().Close())
 }
 
 // slabNames remembers the names of a slab's tensors, of those that ended too: an error about a stale view comes

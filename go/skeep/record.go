@@ -28,6 +28,7 @@ type record struct {
 	memory   []byte          // the Go memory
 	writes   atomic.Uint64   // through views and storages
 	closed   atomic.Bool     // a look ahead that saves asking the core
+	gone     chan struct{}   // closed once nobody can reach the bytes of a closed owner any more
 	depth    int
 	pcs      [24]uintptr // stack that made it
 }
@@ -80,6 +81,7 @@ func (r *record) collected() bool {
 
 func (r *record) register() {
 	r.depth = runtime.Callers(3, r.pcs[:])
+	r.gone = make(chan struct{})
 	records.Lock()
 	records.live[r] = struct{}{}
 	r.count(1)
@@ -99,6 +101,7 @@ func (r *record) finish() {
 		r.memory = nil
 	}
 	r.trace.Emit(trace.Event{Kind: trace.Close, Name: r.name, Layer: -1, Bytes: r.bytes})
+	close(r.gone)
 }
 
 // recordOf is the owner that a status names by its number, nil when it names none or that is gone.
@@ -118,22 +121,19 @@ func recordOf(st core.Status) *record {
 	return nil
 }
 
-// end forgets a closed owner once its bytes are gone. It returns nil when they are, else a channel that is closed
-// then. There is no wake-up from C: pins last for microseconds, a step at most.
-func (r *record) end() (freed <-chan struct{}) {
+// end forgets a closed owner once its bytes are gone, and closes r.gone then. There is no wake-up from C: pins last for
+// microseconds, a step at most.
+func (r *record) end() {
 	if r.freed() {
 		r.finish()
-		return nil
+		return
 	}
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		for wait := 20 * time.Microsecond; !r.freed(); wait = min(2*wait, 2*time.Millisecond) {
 			time.Sleep(wait)
 		}
 		r.finish()
 	}()
-	return done
 }
 
 // freed reports whether nobody pins the bytes of a closed owner any more, and they have been given back.

@@ -26,7 +26,8 @@ import (
 //
 // Close ends it and returns: every view of it, of its aliases and of its marks is refused from then on, with an
 // error that wraps ErrClosed, and whoever is reading its bytes at that moment keeps them until then. CloseContext
-// waits for that. Which end is automatic depends on the scope, see the package comment.
+// waits for that. Which end is automatic depends on the scope, see the package comment. The zero Storage has no bytes
+// and is closed.
 type Storage struct {
 	r       *record
 	parent  *Storage // kept reachable by an alias; nil for the owner
@@ -36,6 +37,21 @@ type Storage struct {
 	closed  atomic.Bool // an alias that was closed by itself
 	names   *slabNames  // of the tensors in a forward slab
 	cleanup runtime.Cleanup
+}
+
+// unmade is the owner of the bytes of a zero Storage.
+var unmade = func() *record {
+	r := &record{readonly: true, gone: make(chan struct{})}
+	r.closed.Store(true)
+	close(r.gone)
+	return r
+}()
+
+func (s *Storage) owner() *record {
+	if s.r == nil {
+		return unmade
+	}
+	return s.r
 }
 
 var (
@@ -300,29 +316,29 @@ func (s *Storage) alias(op, name string, offset, bytes int64) (*Storage, error) 
 }
 
 // Name is the name of the owner of the bytes.
-func (s *Storage) Name() string { return s.r.name }
+func (s *Storage) Name() string { return s.owner().name }
 
 // Tensor is the name of an alias; an owner has none.
 func (s *Storage) Tensor() string { return s.tensor }
 
 // ID is the owner's number, never reused in a process.
-func (s *Storage) ID() uint64 { return s.r.id }
+func (s *Storage) ID() uint64 { return s.owner().id }
 
 // Domain is where the bytes live.
-func (s *Storage) Domain() tensor.Domain { return s.r.spec.Domain }
+func (s *Storage) Domain() tensor.Domain { return s.owner().spec.Domain }
 
 // Spec is how the bytes were placed, with the reason.
-func (s *Storage) Spec() tensor.AllocationSpec { return s.r.spec }
+func (s *Storage) Spec() tensor.AllocationSpec { return s.owner().spec }
 
 // Size is the number of bytes.
 func (s *Storage) Size() int64 { return s.bytes }
 
 // Writable reports whether the bytes may be written to.
-func (s *Storage) Writable() bool { return !s.r.readonly }
+func (s *Storage) Writable() bool { return !s.owner().readonly }
 
 // Closed reports whether the storage, or the owner of its bytes, has been closed. Close may happen right
 // after an answer of false.
-func (s *Storage) Closed() bool { return s.closed.Load() || s.r.closed.Load() }
+func (s *Storage) Closed() bool { return s.closed.Load() || s.owner().closed.Load() }
 
 func (s *Storage) open(op, tensor string) error {
 	if s.Closed() {
@@ -338,23 +354,35 @@ func (s *Storage) Close() error { return s.CloseIn(nil) }
 // CloseIn is Close within the caller's running step, which gives its own pins back here instead of at its end. For
 // package exec.
 func (s *Storage) CloseIn(step *core.Step) error {
-	_, err := s.end(step)
-	return err
+	if s.parent == nil {
+		return s.ended(core.Close(s.owner().handle, step))
+	}
+	if s.Closed() || s.closed.Swap(true) {
+		return s.errorOf("close", s.tensor, ErrClosed, "")
+	}
+	return nil
 }
 
 // CloseContext is Close that waits until nobody uses the bytes any more and they are freed. When ctx ends earlier it
 // returns an error that wraps ErrBusy and ctx's cause; the storage is closed all the same. Within a step that uses the
-// storage it waits in vain.
+// storage it waits in vain. When the storage was closed before, or by another goroutine at the same time, it waits
+// just so and returns ErrClosed then. An alias has no bytes to wait for.
 func (s *Storage) CloseContext(ctx context.Context) error {
-	freed, err := s.end(nil)
-	if err != nil || freed == nil {
+	err := s.CloseIn(nil)
+	if s.parent != nil || err != nil && !errors.Is(err, ErrClosed) {
 		return err
 	}
+	gone := s.owner().gone
 	select {
-	case <-freed:
-		return nil
+	case <-gone: // whatever ctx says
+		return err
+	default:
+	}
+	select {
+	case <-gone:
+		return err
 	case <-ctx.Done():
-		left, _ := core.Left(s.r.handle)
+		left, _ := core.Left(s.owner().handle)
 		return s.errorOf("close", s.tensor, fmt.Errorf("%w: %w", ErrBusy, ended.Err(ctx)), fmt.Sprintf("%d uses are left", left))
 	}
 }
@@ -364,39 +392,28 @@ func (s *Storage) TryClose() error {
 	if s.parent != nil {
 		return s.Close()
 	}
-	_, err := s.ended(core.TryClose(s.r.handle))
-	return err
-}
-
-// end closes s; freed is nil when its bytes are gone already, else it is closed once they are.
-func (s *Storage) end(step *core.Step) (freed <-chan struct{}, err error) {
-	if s.parent == nil {
-		return s.ended(core.Close(s.r.handle, step))
-	}
-	if s.Closed() || s.closed.Swap(true) {
-		return nil, s.errorOf("close", s.tensor, ErrClosed, "")
-	}
-	return nil, nil
+	return s.ended(core.TryClose(s.owner().handle))
 }
 
 // ended is the end of every close of an owner. Which of several at once ends it is the core's word alone.
-func (s *Storage) ended(st core.Status) (freed <-chan struct{}, err error) {
-	switch st.Code {
-	case core.OK:
-		s.r.closed.Store(true)
+func (s *Storage) ended(st core.Status) error {
+	switch {
+	case s.r == nil || st.Code == core.ErrClosed:
+		s.owner().closed.Store(true)
+		return s.errorOf("close", s.tensor, ErrClosed, "")
+	case st.Code == core.OK:
+		s.owner().closed.Store(true)
 		s.cleanup.Stop()
-		return s.r.end(), nil
-	case core.ErrClosed:
-		s.r.closed.Store(true)
-		return nil, s.errorOf("close", s.tensor, ErrClosed, "")
+		s.r.end()
+		return nil
 	}
-	return nil, s.status("close", st)
+	return s.status("close", st)
 }
 
 // Verify returns an error that wraps ErrChanged when a mapped file is no longer what it was when it was
 // mapped.
 func (s *Storage) Verify() error {
-	st := core.Verify(s.r.handle)
+	st := core.Verify(s.owner().handle)
 	runtime.KeepAlive(s)
 	return s.status("verify", st)
 }
@@ -418,7 +435,7 @@ func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 		return s.errorOf("advise", s.tensor, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
 	}
 	root := s.root()
-	st := core.Advise(s.r.handle, uint64(offset)+uint64(s.address-root.address), uint64(bytes), uint32(a))
+	st := core.Advise(s.owner().handle, uint64(offset)+uint64(s.address-root.address), uint64(bytes), uint32(a))
 	runtime.KeepAlive(root)
 	return s.status("advise", st)
 }
@@ -426,6 +443,9 @@ func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 // Lock keeps the pages of a mapped file in memory until it is closed. The system limits how much a process
 // may lock (RLIMIT_MEMLOCK): the error then tells the limit.
 func (s *Storage) Lock() error {
+	if err := s.open("lock", s.tensor); err != nil {
+		return err
+	}
 	var err error
 	v := s.whole()
 	if refused := v.touch("lock", false, func(memory []byte) { err = unix.Mlock(memory) }); refused != nil || err == nil {
@@ -441,7 +461,7 @@ func (s *Storage) Lock() error {
 
 // Resident is how many bytes of a mapped file (of the whole mapping, for an alias) are in memory now.
 func (s *Storage) Resident() (int64, error) {
-	n, st := core.Resident(s.r.handle)
+	n, st := core.Resident(s.owner().handle)
 	runtime.KeepAlive(s)
 	return int64(n), s.status("resident", st)
 }
@@ -496,7 +516,7 @@ func (s *Storage) at(op string, p []byte, offset int64, write bool) (int, error)
 
 // whole is all bytes of s as something to touch.
 func (s *Storage) whole() View {
-	return s.viewAt(0, s.bytes, s.r.handle, tensor.Format{}, tensor.Layout{})
+	return s.viewAt(0, s.bytes, s.owner().handle, tensor.Format{}, tensor.Layout{})
 }
 
 // View makes a view of a tensor whose bytes begin at offset, gap-free and row-major. name is the tensor's
@@ -529,7 +549,7 @@ func (s *Storage) ViewLayout(name string, offset int64, f tensor.Format, l tenso
 	if offset < 0 || offset > s.bytes || bytes > s.bytes-offset {
 		return View{}, s.errorOf("view", name, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
 	}
-	return s.viewAt(offset, bytes, s.r.handle, f, l), nil
+	return s.viewAt(offset, bytes, s.owner().handle, f, l), nil
 }
 
 // viewAt joins checked parts; cell is the owner's slot or that of a mark.
@@ -537,7 +557,7 @@ func (s *Storage) viewAt(offset, bytes int64, cell core.Storage, f tensor.Format
 	return View{
 		desc: core.View{
 			Data: s.address + uintptr(offset), Bytes: uint64(bytes),
-			Cell: cell.Cell, Generation: cell.Generation, Storage: s.r.id,
+			Cell: cell.Cell, Generation: cell.Generation, Storage: s.owner().id,
 			Format: f, Layout: l,
 		},
 		storage: s,
@@ -545,9 +565,9 @@ func (s *Storage) viewAt(offset, bytes int64, cell core.Storage, f tensor.Format
 }
 
 func (s *Storage) errorOf(op, tensor string, err error, detail string) error {
-	e := &Error{Op: op, Storage: s.r.name, Tensor: tensor, Detail: detail, Err: err}
+	e := &Error{Op: op, Storage: s.owner().name, Tensor: tensor, Detail: detail, Err: err}
 	if memoryDebug {
-		e.Created = stackText(s.r.stack())
+		e.Created = stackText(s.owner().stack())
 	}
 	return e
 }
@@ -556,7 +576,7 @@ func (s *Storage) status(op string, st core.Status) error {
 	if st.Code == core.OK {
 		return nil
 	}
-	return statusError(op, s.r.name, s.tensor, st, s.r)
+	return statusError(op, s.owner().name, s.tensor, st, s.owner())
 }
 
 // statusError says in Go's words what the core answered. r may be nil.

@@ -4,6 +4,9 @@ import "fmt"
 
 // axisError checks an axis argument.
 func (l *Layout) axisError(op string, axis int) error {
+	if err := l.formed(op); err != nil {
+		return err
+	}
 	if axis < 0 || axis >= int(l.Rank) {
 		return &LayoutError{Op: op, Axis: axis, Reason: fmt.Sprintf("there are %d axes", l.Rank)}
 	}
@@ -143,6 +146,9 @@ func (l *Layout) remove(at int) {
 // Unsqueeze inserts an axis of extent 1 before axis (axis = rank: behind the last).
 func (l Layout) Unsqueeze(axis int) (Layout, error) {
 	const op = "unsqueeze"
+	if err := l.formed(op); err != nil {
+		return Layout{}, err
+	}
 	if axis < 0 || axis > int(l.Rank) {
 		return outOfRange(op, axis, "there are %d axes", l.Rank)
 	}

@@ -156,14 +156,34 @@ func (l *Layout) cells(axis int) int64 {
 // Dims is the logical shape.
 func (l Layout) Dims() Shape { return Shape{Rank: l.Rank, Dims: l.used()} }
 
+// formed returns a *LayoutError unless the fields, which anybody can write, are such that the formulas are defined.
+func (l *Layout) formed(op string) error {
+	bad := func(format string, args ...any) error {
+		return &LayoutError{Op: op, Axis: -1, Reason: fmt.Sprintf(format, args...)}
+	}
+	if l.Rank > MaxRank {
+		return bad("%d axes, at most %d are possible", l.Rank, MaxRank)
+	}
+	if l.Rank > 0 && (l.Block == 0 || l.BlockAxis >= int8(l.Rank) || l.RowAxis >= int8(l.Rank)) {
+		return bad("block axis %d and row axis %d of %d axes with blocks of %d", l.BlockAxis, l.RowAxis, l.Rank, l.Block)
+	}
+	if l.Order.Family == RowPanel && (l.Order.Panel == 0 || l.Rank < 2 || l.BlockAxis < 0 || l.RowAxis < 0) {
+		return bad("order %s with block axis %d and row axis %d of %d axes", l.Order, l.BlockAxis, l.RowAxis, l.Rank)
+	}
+	return nil
+}
+
 // used is the extents with zeros behind the last axis, as Shape has them.
 func (l *Layout) used() (dims [MaxRank]int64) {
 	copy(dims[:], l.Shape[:min(l.Rank, MaxRank)])
 	return dims
 }
 
-// Cells is the number of cells that the layout addresses.
+// Cells is the number of cells that the layout addresses; 0 when it is none (see Check).
 func (l Layout) Cells() int64 {
+	if l.formed("cells") != nil {
+		return 0
+	}
 	n := int64(1)
 	for axis := range int(l.Rank) {
 		n *= l.cells(axis)
@@ -224,6 +244,9 @@ func (l *Layout) reach() (end int64, err error) {
 	bad := func(axis int, reason string) (int64, error) {
 		return 0, &LayoutError{Op: "layout", Axis: axis, Reason: reason}
 	}
+	if err := l.formed("layout"); err != nil {
+		return 0, err
+	}
 	if l.Offset < 0 {
 		return bad(-1, "negative offset")
 	}
@@ -268,7 +291,10 @@ func (l Layout) Bytes(f Format) (int64, error) {
 // nothing. A wrong index is a *LayoutError. In an interleaved order the cell is the block's place
 // among whole blocks; its bytes are spread over its panel's column.
 func (l Layout) Cell(index ...int64) (cell, within int64, err error) {
-	if len(index) != int(l.Rank) || l.Rank > MaxRank {
+	if err := l.formed("index"); err != nil {
+		return 0, 0, err
+	}
+	if len(index) != int(l.Rank) {
 		return 0, 0, &LayoutError{Op: "index", Axis: -1, Reason: fmt.Sprintf("%d indices for %d axes", len(index), l.Rank)}
 	}
 	cell = l.Offset
@@ -301,7 +327,7 @@ func (l Layout) Cell(index ...int64) (cell, within int64, err error) {
 // Contiguous reports whether the elements follow each other without gaps in logical order: what a file
 // holds, and what a copy of the bytes keeps.
 func (l Layout) Contiguous() bool {
-	if l.Order != (Order{}) || l.BlockAxis >= 0 && l.BlockAxis != int8(l.Rank)-1 {
+	if l.formed("contiguous") != nil || l.Order != (Order{}) || l.BlockAxis >= 0 && l.BlockAxis != int8(l.Rank)-1 {
 		return false
 	}
 	next := int64(1)
@@ -319,6 +345,9 @@ func (l Layout) Contiguous() bool {
 // GapFree reports whether the layout reaches each of Cells() consecutive positions exactly once, in
 // whatever order.
 func (l Layout) GapFree() bool {
+	if l.formed("gap_free") != nil {
+		return false
+	}
 	type step struct{ stride, cells int64 }
 	var steps [MaxRank]step
 	n, next := 0, int64(1)

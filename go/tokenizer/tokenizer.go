@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // Tokenizer encodes and decodes with one vocabulary. It is immutable, keeps nothing of the header it
-// was made from, and is safe for concurrent use.
+// was made from, and is safe for concurrent use. The zero Tokenizer has no tokens.
 type Tokenizer struct {
 	vocab
 	model       string
@@ -65,6 +65,9 @@ func (t *Tokenizer) Encode(text string, o Options) []int32 {
 // AppendEncode appends the ids of the text to dst. It allocates nothing but the growth of dst once
 // its scratch memory, which the Tokenizer keeps for the next call, is large enough.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, o Options) []int32 {
+	if len(t.types) == 0 {
+		return dst
+	}
 	sc, _ := t.scratches.Get().(*scratch)
 	if sc == nil {
 		sc = new(scratch)

@@ -85,7 +85,12 @@ func (v *vocab) slot(text string) uint64 {
 	return i
 }
 
-func (v *vocab) find(text string) int32 { return v.slots[v.slot(text)] - 1 }
+func (v *vocab) find(text string) int32 {
+	if len(v.slots) == 0 {
+		return None
+	}
+	return v.slots[v.slot(text)] - 1
+}
 
 // findPlain finds a token that plain text may become.
 func (v *vocab) findPlain(text string) int32 {
