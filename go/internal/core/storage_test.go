@@ -622,7 +622,7 @@ func TestMap(t *testing.T) {
 			ok(t, Advise(s, 17, 19000, advice))
 		}
 		is(t, Advise(s, 0, 1, 4), ErrArgument, 3)
-		is(t, Advise(s, 1, 20000, 0), ErrBounds, 20000)
+		is(t, Advise(s, 1, 20000, 0), ErrBounds, 20001)
 		ok(t, Convert(pool, nil, x, y))
 		if n, st := Resident(s); st.Code != OK || n != 20000 {
 			t.Error(n, st) // just read
