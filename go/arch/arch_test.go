@@ -471,7 +471,7 @@ func TestA31_degenerate(t *testing.T) {
 		"llama.attention.layer_norm_rms_epsilon": {float32(0), float32(-1), float32(math.NaN()), float32(math.Inf(1)), "1e-5"},
 		"llama.rope.freq_base":                   {float32(0), float32(-1), float32(math.NaN()), "x"},
 		"llama.rope.dimension_count":             {uint32(0), uint32(7), uint32(10)},
-		"llama.rope.scaling.factor":              {float32(-1), float32(math.Inf(1))},
+		"llama.rope.scaling.factor":              {float32(-1), float32(1e-10), float32(math.Inf(1))},
 		"llama.attention.key_length":             {uint32(0), uint32(1 << 31)},
 		"llama.attention.scale":                  {float32(0), float32(math.NaN())},
 		"llama.vocab_size":                       {},

@@ -233,8 +233,11 @@ func (r *reader) rope(m *Model, f family, keyDim int) Rope {
 		r.fail(ErrInvalid, r.prefix+"rope.dimension_count", "%d of a head of %d: must be even and no more", dims, keyDim)
 	}
 	factor, _ := r.float("rope.scaling.factor", 0, 1e6)
-	if factor == 0 {
+	switch {
+	case factor == 0:
 		factor = 1
+	case factor < 1e-3: // angles would turn by hundreds of circles from one position to the next
+		r.fail(ErrInvalid, r.prefix+"rope.scaling.factor", "%g, must be 0 or 0.001 to 1e+06", factor)
 	}
 	attn, _ := r.float("rope.scaling.attn_factor", 1e-3, 1e3)
 	p := Rope{Form: f.rope, Dims: dims, Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}

@@ -317,9 +317,10 @@ func (s *Session) step(ids []int32, rows int) error {
 	}
 	s.reached = max(s.reached, s.position+len(ids))
 	logits := s.m.family(s.eager, s.m.net, &s.kv, in)
-	if err := s.eager.End(); errors.Is(err, skeep.ErrValue) {
-		return fmt.Errorf("%w; a cache in %s holds it: Options.KV, --kv %s", err, wider[s.m.kvFormat.Encoding], wider[s.m.kvFormat.Encoding])
-	} else if err != nil {
+	if err := s.eager.End(); err != nil {
+		if formats := wider[s.m.kvFormat.Encoding]; formats != "" && ofOp(err, "kv_store") && errors.Is(err, skeep.ErrValue) {
+			return fmt.Errorf("%w; a cache in %s holds it: Options.KV, --kv %s", err, formats, formats)
+		}
 		return s.m.located(err)
 	}
 	if n := rows * s.m.arch.Vocab; cap(s.logits) < n {
@@ -332,6 +333,12 @@ func (s *Session) step(ids []int32, rows int) error {
 	}
 	s.move(s.position + len(ids))
 	return nil
+}
+
+// ofOp reports whether an op of that name failed.
+func ofOp(err error, op string) bool {
+	var e *exec.Error
+	return errors.As(err, &e) && e.Op == op
 }
 
 // wider says which formats of caches hold larger numbers than one.
