@@ -197,7 +197,7 @@ skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
 /* ---- positions and sequences ---- */
 
 /* The indices of some tokens, read once: the caller's may change meanwhile. */
-#define INDICES 512
+#define INDICES 256
 struct indices {
   int64_t first, tokens;
   int32_t position[INDICES], sequence[INDICES];
