@@ -474,7 +474,8 @@ SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const ske
                                    const skeep_view *ids, float scale, const skeep_view *y);
 /* s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w is
  * [n], F32). before, after and sum may be NULL (absent). In place: sum may be x or before; y may be x, before
- * or after. eps >= 0. Rows of any magnitude, subnormal ones too, are as exact as others; 0 / 0 is NaN. */
+ * or after. eps >= 0. Rows of any magnitude, subnormal ones too, are as exact as others, as long as s / sqrt(...) is a
+ * normal float: under an eps far above 1 it may be a subnormal one, which w multiplies. 0 / 0 is NaN. */
 SKEEP_API skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *before,
                                   const skeep_view *w, const skeep_view *after, float eps, const skeep_view *sum,
                                   const skeep_view *y);
@@ -524,8 +525,9 @@ typedef struct skeep_attend_params {
  * capacity) and sees it when q >= max(0, p - window + 1). One streaming pass (Milakov & Gimelshein 2018).
  * Let m be the largest position of a row's sequence in this call: a row that would need a position
  * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. A row whose scores are all -inf is
- * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0. A row's bits depend neither on the other rows of the call nor on the number of threads; y's head_dim is
- * that of the values. */
+ * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0. Weighted values are added up in F32 before the sum of the weights
+ * divides them: where that overflows, y is infinite. A row's bits depend neither on the other rows of the call nor on
+ * the number of threads; y's head_dim is that of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
                                     const skeep_view *k_cache, const skeep_view *v_cache,
                                     const skeep_view *positions, const skeep_view *sequences,

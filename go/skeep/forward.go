@@ -225,14 +225,16 @@ func (s *ForwardScope) poison() {
 	}
 }
 
-// closeExtra closes overflow storages down to a level.
+// closeExtra closes overflow storages down to a level. One that was closed by hand has ended as it should.
 func (s *ForwardScope) closeExtra(level int, step *core.Step) error {
 	var errs []error
-	for i := len(s.extra) - 1; i >= level; i-- {
-		errs = append(errs, s.extra[i].CloseIn(step))
-		s.extra[i] = nil
+	for last := len(s.extra) - 1; last >= level; last-- {
+		if err := s.extra[last].CloseIn(step); !errors.Is(err, ErrClosed) {
+			errs = append(errs, err)
+		}
+		s.extra[last] = nil
+		s.extra = s.extra[:last]
 	}
-	s.extra = s.extra[:level]
 	return errors.Join(errs...)
 }
 

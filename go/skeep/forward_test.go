@@ -379,3 +379,52 @@ func BenchmarkForwardAlloc(b *testing.B) {
 		}
 	}
 }
+
+// Tensors that did not fit end once, whoever ends them and in whatever order: by hand, by a mark that is released behind
+// the scope's end, by the scope.
+func TestOverflowEndsInEveryOrder(t *testing.T) {
+	before := Stats()
+	big := func(s *ForwardScope) View {
+		v, err := s.Alloc("big", tensor.Dense(tensor.F32), tensor.ShapeOf(2048))
+		require.NoError(t, err)
+		return v
+	}
+	mark := func(s *ForwardScope) Mark {
+		m, err := s.Mark()
+		require.NoError(t, err)
+		return m
+	}
+	scope := func() *ForwardScope {
+		s, err := NewForwardScope("scope", 4096)
+		require.NoError(t, err)
+		return s
+	}
+	s := scope()
+	big(s)
+	m := mark(s)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, m.Release(nil), ErrClosed)
+	require.ErrorIs(t, s.Reset(nil), ErrClosed)
+	require.ErrorIs(t, s.Close(), ErrClosed)
+
+	s = scope()
+	big(s)
+	a := mark(s)
+	big(s)
+	b := mark(s)
+	require.NoError(t, s.Storage().Close())
+	for range 2 {
+		require.ErrorIs(t, a.Release(nil), ErrClosed)
+		require.ErrorIs(t, b.Release(nil), ErrClosed)
+	}
+	require.ErrorIs(t, s.Close(), ErrClosed)
+
+	s = scope()
+	require.NoError(t, big(s).Storage().Close())
+	m = mark(s)
+	require.NoError(t, big(s).Storage().Close())
+	require.NoError(t, m.Release(nil))
+	require.NoError(t, s.Reset(nil))
+	require.NoError(t, s.Close())
+	require.Equal(t, before, Stats())
+}
