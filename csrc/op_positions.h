@@ -1,0 +1,64 @@
+/* What the operations that know positions share: indices of tokens, and the caches. */
+#ifndef SKEEP_OP_POSITIONS_H
+#define SKEEP_OP_POSITIONS_H
+
+#include "op_operand.h"
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Runs check(arg) where a fault of a mapped page is survived. */
+static inline skeep_status guarded(void (*check)(void *arg), void *arg) {
+  const uint64_t fault = skeep_guarded(check, arg);
+  return fault ? skeep_fail(SKEEP_ERR_FAULT, -1, fault) : skeep_ok();
+}
+
+/* The indices of some tokens, read once: the caller's may change meanwhile. */
+#define INDICES 256
+struct indices {
+  int64_t first, tokens;
+  int32_t position[INDICES], sequence[INDICES];
+};
+
+static inline int64_t sequence_of(const skeep_view *sequences, int64_t t) {
+  return sequences ? operand_i32(sequences, t) : 0;
+}
+
+/* Reads those of the next tokens, as many as there is room for. ERR_INDEX when one is out of range; operand: that of
+ * the positions. */
+static inline skeep_status indices_read(struct indices *n, const skeep_view *positions, const skeep_view *sequences,
+                                        int64_t sequence_count, int32_t operand) {
+  n->tokens = least(INDICES, positions->layout.shape[0] - n->first);
+  for (int64_t i = 0; i < n->tokens; i++) {
+    const int64_t position = operand_i32(positions, n->first + i), sequence = sequence_of(sequences, n->first + i);
+    if (position < 0) return skeep_fail(SKEEP_ERR_INDEX, operand, (uint64_t)(n->first + i));
+    if (sequence < 0 || sequence >= sequence_count)
+      return skeep_fail(SKEEP_ERR_INDEX, operand + 1, (uint64_t)(n->first + i));
+    n->position[i] = (int32_t)position;
+    n->sequence[i] = (int32_t)sequence;
+  }
+  return skeep_ok();
+}
+
+/* positions [tokens] and, when present, sequences [tokens], at these operands. */
+static inline skeep_status indices_check(const skeep_view *positions, const skeep_view *sequences, int32_t operand,
+                                         int64_t tokens) {
+  SKEEP_TRY(operand_dense(positions, operand, SKEEP_I32, 1));
+  SKEEP_TRY(operand_extent(positions, operand, 0, tokens));
+  if (!sequences) return skeep_ok();
+  SKEEP_TRY(operand_dense(sequences, operand + 1, SKEEP_I32, 1));
+  return operand_extent(sequences, operand + 1, 0, tokens);
+}
+
+/* Both caches: one encoding with a kernel of this operation, one shape up to head_dim. key: operand of the keys. */
+static inline skeep_status caches_check(struct skeep_op *op, uint32_t id, int32_t key,
+                                        const struct skeep_kernel **kernel) {
+  const skeep_view *k = op->v[key], *v = op->v[key + 1];
+  SKEEP_TRY(skeep_select_row(id, op->v, op->count, kernel));
+  SKEEP_TRY(operand_dense(k, key, k->encoding, 4));
+  SKEEP_TRY(operand_dense(v, key + 1, k->encoding, 4));
+  for (uint32_t a = 0; a < 3; a++) SKEEP_TRY(operand_extent(v, key + 1, a, k->layout.shape[a]));
+  return skeep_ok();
+}
+
+#endif
