@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/door"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
@@ -34,13 +35,14 @@ type Options struct {
 //
 // The last layer's results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
 type Eager struct {
-	pool  *skeep.Pool
-	step  *core.Step
-	slabs [2]*skeep.ForwardScope // of the layer and the one before, in turn
-	slab  *skeep.ForwardScope    // of the layer
-	form  View                   // some tensor of activations in their integer form: what kernels are asked for
-	trace *trace.Recorder
-	exact bool
+	pool   *core.Pool // of copier.Pool
+	step   *core.Step // of copier.Step
+	copier skeep.Copier
+	slabs  [2]*skeep.ForwardScope // of the layer and the one before, in turn
+	slab   *skeep.ForwardScope    // of the layer
+	form   View                   // some tensor of activations in their integer form: what kernels are asked for
+	trace  *trace.Recorder
+	exact  bool
 
 	layer     int
 	turn      bool // which slab is the layer's
@@ -58,11 +60,14 @@ type Eager struct {
 
 var _ Context = (*Eager)(nil)
 
+var inside = door.Enter[View, skeep.Pool, skeep.Step]()
+
 // NewEager makes an eager context. Close it. Options that are out of range are errors that wrap skeep.ErrArgument.
 func NewEager(o Options) (*Eager, error) {
 	fail := func(err error) (*Eager, error) { return nil, &Error{Op: "new", Layer: -1, Err: err} }
-	if st := core.PoolStatus(o.Pool); st.Code != core.OK {
-		return fail(skeep.StatusError("new", st))
+	pool := inside.Pool(o.Pool)
+	if st := core.PoolStatus(pool); st.Code != core.OK {
+		return fail(inside.Error("new", st, nil))
 	}
 	for _, c := range []struct {
 		name       string
@@ -75,7 +80,7 @@ func NewEager(o Options) (*Eager, error) {
 	if o.Roots == 0 {
 		o.Roots = 1024
 	}
-	e := &Eager{pool: o.Pool, trace: o.Trace, exact: o.Exact, layer: -1}
+	e := &Eager{pool: pool, copier: skeep.Copier{Pool: o.Pool, Trace: o.Trace}, trace: o.Trace, exact: o.Exact, layer: -1}
 	for i := range e.slabs {
 		var err error
 		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab),
@@ -88,11 +93,11 @@ func NewEager(o Options) (*Eager, error) {
 	if e.form, err = e.slab.Storage().View("", 0, a8, tensor.ShapeOf(1, 32)); err != nil {
 		return fail(errors.Join(err, e.Close()))
 	}
-	step, st := core.NewStep(o.Roots)
-	if st.Code != core.OK {
-		return fail(errors.Join(skeep.StatusError("new", st), e.Close()))
+	step, err := skeep.NewStep(o.Roots)
+	if err != nil {
+		return fail(errors.Join(err, e.Close()))
 	}
-	e.step = step
+	e.copier.Step, e.step = step, inside.Step(step)
 	return e, nil
 }
 
@@ -104,7 +109,7 @@ func (e *Eager) Begin() error {
 		}
 	}
 	if st := core.PoolStatus(e.pool); st.Code != core.OK {
-		return &Error{Op: "begin", Layer: -1, Err: skeep.StatusError("begin", st)}
+		return &Error{Op: "begin", Layer: -1, Err: inside.Error("begin", st, nil)}
 	}
 	e.err, e.layer, e.results, e.inputs = nil, -1, 0, 0
 	e.quantized.of = View{}
@@ -113,8 +118,8 @@ func (e *Eager) Begin() error {
 			return &Error{Op: "begin", Layer: -1, Err: err}
 		}
 	}
-	if st := e.step.Begin(); st.Code != core.OK {
-		return &Error{Op: "begin", Layer: -1, Err: skeep.StatusError("begin", st)}
+	if err := e.copier.Step.Begin(); err != nil {
+		return &Error{Op: "begin", Layer: -1, Err: err}
 	}
 	e.running = true
 	return nil
@@ -127,8 +132,8 @@ func (e *Eager) End() error {
 		return e.err
 	}
 	e.running = false
-	if st := e.step.End(); st.Code == core.ErrChanged || st.Code != core.OK && e.err == nil {
-		e.err = &Error{Op: "end", Layer: -1, Err: skeep.StatusError("end", st)}
+	if err := e.copier.Step.End(); errors.Is(err, skeep.ErrChanged) || err != nil && e.err == nil {
+		e.err = &Error{Op: "end", Layer: -1, Err: err}
 	}
 	return e.err
 }
@@ -138,9 +143,7 @@ func (e *Eager) Close() error {
 	if e.running {
 		_ = e.End() // the step's error belongs to whoever ran it
 	}
-	if e.step != nil {
-		e.step.Destroy()
-	}
+	e.copier.Step.Close()
 	var errs []error
 	for _, slab := range e.slabs {
 		if slab != nil {
@@ -164,7 +167,7 @@ func (e *Eager) Layer(i int) {
 		e.slab = e.slabs[1]
 	}
 	e.quantized.of = View{}
-	if err := e.slab.Reset(e.step); err != nil {
+	if err := e.slab.Reset(e.copier.Step); err != nil {
 		e.fail("layer", err)
 	}
 }
@@ -261,7 +264,7 @@ func desc(v *View) *core.View {
 	if v.IsZero() {
 		return nil
 	}
-	return v.Desc()
+	return door.Descriptor(v)
 }
 
 // dim is the extent of an axis counted from the last, 1 when there is none.
@@ -290,7 +293,7 @@ func (e *Eager) Input(_ string, v View) View {
 // Embed implements Context.
 func (e *Eager) Embed(table, ids View, scale float32) View {
 	const op = "embed"
-	if l := &table.Desc().Layout; l.Block > 1 && l.BlockAxis != int8(l.Rank)-1 { // rows that are no blocks
+	if l := &door.Descriptor(&table).Layout; l.Block > 1 && l.BlockAxis != int8(l.Rank)-1 { // rows that are no blocks
 		table = e.copy(op, table, f32)
 	}
 	y := e.alloc(op, f32, tensor.ShapeOf(dim(&ids, 0), dim(&table, 0)))
@@ -398,7 +401,7 @@ func (e *Eager) integer(w *View) bool {
 	if e.exact || w.Layout().Block == 1 {
 		return false
 	}
-	_, st := core.Select(core.OpMatMulT, []*core.View{e.form.Desc(), w.Desc()})
+	_, st := core.Select(core.OpMatMulT, []*core.View{door.Descriptor(&e.form), door.Descriptor(w)})
 	return st.Code == core.OK
 }
 
@@ -444,7 +447,7 @@ func (e *Eager) multipliable(op string, x, w View) View {
 	if e.err != nil {
 		return View{}
 	}
-	if _, st := core.Select(core.OpMatMulT, []*core.View{x.Desc(), w.Desc()}); st.Code == core.OK || st.Operand == 0 {
+	if _, st := core.Select(core.OpMatMulT, []*core.View{door.Descriptor(&x), door.Descriptor(&w)}); st.Code == core.OK || st.Operand == 0 {
 		return w
 	}
 	return e.copy(op, w, f32)
@@ -454,7 +457,7 @@ func (e *Eager) multipliable(op string, x, w View) View {
 // trace shows.
 func (e *Eager) gather(op string, inputs ...*View) {
 	for _, x := range inputs {
-		if l := &x.Desc().Layout; e.err == nil && l.Block == 1 && !inRows(l) {
+		if l := &door.Descriptor(x).Layout; e.err == nil && l.Block == 1 && !inRows(l) {
 			*x = e.copy(op, *x, x.Format())
 		}
 	}
@@ -468,7 +471,7 @@ func inRows(l *tensor.Layout) bool {
 // even is x with rows of the last axis that are free of gaps and evenly spaced over all other axes, as a product
 // walks them: x itself, or a copy.
 func (e *Eager) even(op string, x View) View {
-	l := &x.Desc().Layout
+	l := &door.Descriptor(&x).Layout
 	if e.err != nil || l.Block != 1 {
 		return x
 	}
@@ -491,7 +494,8 @@ func (e *Eager) even(op string, x View) View {
 
 // copy is v in format f, gap-free, in this layer's memory.
 func (e *Eager) copy(op string, v View, f tensor.Format) View {
-	c := skeep.Copier{Pool: e.pool, Step: e.step, Trace: e.trace, Layer: int32(e.layer)}
+	c := e.copier
+	c.Layer = int32(e.layer)
 	y, err := c.Materialize(v.Name(), v, f, e.slab)
 	if err != nil {
 		e.fail(op, err)
@@ -537,7 +541,7 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 		if st.Operand == 1 {
 			in, cache = &v, &vCache
 		}
-		e.fail(op, in.WrapValue(op, st, *cache))
+		e.fail(op, inside.ValueError(op, st, *in, *cache))
 		return View{}, View{}
 	}
 	if !e.done(op, start, st, &k, &v, &positions, &sequences, &kCache, &vCache) {
@@ -564,7 +568,7 @@ func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams)
 }
 
 // binary is an op of two tensors with a's shape.
-func (e *Eager) binary(op string, a, b View, run func(*skeep.Pool, *core.Step, *core.View, *core.View, *core.View) core.Status) View {
+func (e *Eager) binary(op string, a, b View, run func(*core.Pool, *core.Step, *core.View, *core.View, *core.View) core.Status) View {
 	e.gather(op, &a, &b)
 	y := e.alloc(op, f32, a.Shape())
 	if e.err != nil {

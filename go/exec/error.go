@@ -55,17 +55,17 @@ var operands = map[string][]string{
 
 // refused keeps why the core refused an op on views, which are in the order of its function.
 func (e *Eager) refused(op string, st core.Status, views ...*View) {
-	i := int(st.Operand)
-	switch {
-	case i < 0 || i >= len(views):
-		e.fail(op, skeep.StatusError(op, st, views...))
-	case views[i].IsZero():
+	if i := int(st.Operand); i >= 0 && i < len(views) && views[i].IsZero() {
 		name := "x"
 		if names := operands[op]; i < len(names) {
 			name = names[i]
 		}
 		e.fail(op, absent(name))
-	default:
-		e.fail(op, views[i].Wrap(op, st))
+		return
 	}
+	copies := make([]View, len(views)) // what is handed out goes to the heap, and the operands of each op would
+	for i, v := range views {
+		copies[i] = *v
+	}
+	e.fail(op, inside.Error(op, st, copies))
 }

@@ -187,7 +187,7 @@ func checkLayout(t *testing.T, op opCase, i int, relayout func(*testing.T, func(
 	}
 	plain := slices.Clone(in)
 	var err error
-	plain[i], err = skeep.Materialize(e.pool, "plain", in[i], in[i].Format(), skeep.Ambient())
+	plain[i], err = skeep.Materialize(e.copier.Pool, "plain", in[i], in[i].Format(), skeep.Ambient())
 	require.NoError(t, err)
 	before, copies := events.Total(trace.Materialize).Count, e.Copies()
 	var want [][]float32
@@ -212,7 +212,7 @@ func checkLayout(t *testing.T, op opCase, i int, relayout func(*testing.T, func(
 
 // encoded is v in a weight's format.
 func encoded(t *testing.T, e *Eager, v View, f tensor.Format) View {
-	y, err := skeep.Copier{Pool: e.pool, Layer: -1}.Encode("w", v, f, skeep.Ambient())
+	y, err := skeep.Copier{Pool: e.copier.Pool, Layer: -1}.Encode("w", v, f, skeep.Ambient())
 	require.NoError(t, err)
 	return y
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/stretchr/testify/require"
 )
@@ -48,15 +47,15 @@ func readers(t *testing.T) map[string]func(v View) error {
 		"Prepack": func(v View) error { return into(Prepack(pool, "copy", v, tensor.Order{}, Ambient())) },
 		"Retain":  func(v View) error { return into(Retain(pool, "copy", v, Ambient())) },
 		"a step": func(v View) error {
-			step, st := core.NewStep(0)
-			require.Equal(t, core.OK, st.Code)
-			defer step.Destroy()
-			require.Equal(t, core.OK, step.Begin().Code)
+			step, err := NewStep(0)
+			require.NoError(t, err)
+			defer step.Close()
+			require.NoError(t, step.Begin())
 			y, err := Ambient().Alloc("copy", tensor.FormatOf(tensor.Q8_0), v.Shape())
 			require.NoError(t, err)
 			err = Copier{Pool: pool, Step: step, Layer: -1}.EncodeTo(v, y)
-			if st := step.End(); err == nil {
-				err = v.Wrap("materialize", st)
+			if st := step.inside().End(); err == nil {
+				err = v.wrap("materialize", st)
 			}
 			return err
 		},
@@ -65,9 +64,9 @@ func readers(t *testing.T) map[string]func(v View) error {
 
 // readNothing are the exported methods that touch no byte of a view.
 var readNothing = []string{
-	"View.Bytes", "View.Desc", "View.Domain", "View.Format", "View.IsZero", "View.Layout", "View.Live", "View.MarkWritten", "View.Merge", "View.Name",
+	"View.Bytes", "View.Domain", "View.Format", "View.IsZero", "View.Layout", "View.Live", "View.MarkWritten", "View.Merge", "View.Name",
 	"View.Narrow", "View.Position", "View.Shape", "View.Slice", "View.Split", "View.Squeeze", "View.Step", "View.Storage", "View.String", "View.Transpose",
-	"View.Unsqueeze", "View.Value", "View.Writes", "View.WithValue", "View.Wrap", "View.WrapValue", "View.WriteFloat32s", "View.WriteInt32s",
+	"View.Unsqueeze", "View.Value", "View.Writes", "View.WithValue", "View.WriteFloat32s", "View.WriteInt32s",
 	"Storage.Advise", "Storage.Alias", "Storage.Close", "Storage.CloseContext", "Storage.CloseIn", "Storage.Closed", "Storage.Domain",
 	"Storage.ID", "Storage.Lock", "Storage.Name", "Storage.Resident", "Storage.Size", "Storage.Spec", "Storage.Tensor",
 	"Storage.TryClose", "Storage.View", "Storage.ViewLayout", "Storage.Writable", "Storage.WriteAt",

@@ -1,7 +1,6 @@
 package skeep
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -10,34 +9,12 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Pool is the worker threads of the C core and their scratch, of NewPool until its Close; Threads is their number.
-// Goroutines may share one, also while one of them closes it: Close waits for the operations that have begun, and later
-// ones (Materialize, an op of package exec, a load, …) are refused with an *Error of the storage "pool" that wraps
-// ErrClosed. Closing it again, or at the same time, is harmless, and returns once the threads have ended; Threads is 0 then.
-type Pool = core.Pool
-
-// NewPool starts so many threads, the caller counted, 1024 at most; 0 is one per processor that it may run on. Close
-// ends them; a pool that becomes unreachable before is reported as a Leak. Errors wrap ErrArgument or ErrMemory.
-func NewPool(threads int) (*Pool, error) {
-	if threads < 0 || threads > core.MaxThreads {
-		return nil, &Error{Op: "start", Storage: "pool", Err: ErrArgument, Detail: fmt.Sprintf("%d threads, want 0 to %d", threads, core.MaxThreads)}
-	}
-	p, st := core.NewPool(threads, 0)
-	if st.Code != core.OK {
-		return nil, &Error{Op: "start", Storage: "pool", Err: sentinels[st.Code], Detail: st.String()}
-	}
-	var pcs [24]uintptr
-	stack, n := pcs[:runtime.Callers(2, pcs[:])], p.Threads()
-	p.OnDrop(func() { Leak{Storage: "pool", Threads: n, Created: stackText(stack)}.report() })
-	return p, nil
-}
-
 // Copier makes copies: the only place where bytes move from one form to another. Every copy streams
 // through the pool's bounded scratch, lands in a scope that owns the result, and emits a trace event
 // with its byte count. It is a plain value.
 type Copier struct {
 	Pool  *Pool
-	Step  *core.Step      // the caller's running step, or nil
+	Step  *Step           // the caller's running step, or nil
 	Trace *trace.Recorder // may be nil
 	Layer int32           // for the trace; -1 outside of layers
 }
@@ -118,18 +95,18 @@ func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Fo
 	}
 	var st core.Status
 	if y.desc.Layout.Block > 1 {
-		st = core.Prepack(c.Pool, c.Step, &v.desc, &y.desc)
+		st = core.Prepack(c.Pool.inside(), c.Step.inside(), &v.desc, &y.desc)
 	} else {
-		st = core.Convert(c.Pool, c.Step, &v.desc, &y.desc)
+		st = core.Convert(c.Pool.inside(), c.Step.inside(), &v.desc, &y.desc)
 	}
 	runtime.KeepAlive(v.storage)
 	runtime.KeepAlive(y.storage)
 	if st.Code != core.OK {
 		into.discard(y)
 		if st.Operand == 1 {
-			return View{}, y.Wrap(op, st)
+			return View{}, y.wrap(op, st)
 		}
-		return View{}, v.Wrap(op, st)
+		return View{}, v.wrap(op, st)
 	}
 	if c.Trace.Enabled() {
 		e.Elapsed = time.Since(e.Start)

@@ -69,7 +69,7 @@ func (c Copier) EncodeTo(v, y View) error {
 		e.Detail = v.desc.Format.String() + " -> " + y.desc.Format.String()
 	}
 	y.MarkWritten()
-	st := core.Encode(c.Pool, c.Step, &v.desc, &y.desc)
+	st := core.Encode(c.Pool.inside(), c.Step.inside(), &v.desc, &y.desc)
 	runtime.KeepAlive(v.storage)
 	runtime.KeepAlive(y.storage)
 	switch {
@@ -78,21 +78,15 @@ func (c Copier) EncodeTo(v, y View) error {
 	case st.Code == core.ErrNoKernel:
 		return y.fail(op, ErrUnsupported, y.desc.Format.String()+" is decoded only")
 	case st.Operand == 1:
-		return y.Wrap(op, st)
+		return y.wrap(op, st)
 	case st.Code != core.OK:
-		return v.Wrap(op, st)
+		return v.wrap(op, st)
 	}
 	if c.Trace.Enabled() {
 		e.Elapsed = time.Since(e.Start)
 	}
 	c.Trace.Emit(e)
 	return nil
-}
-
-// WrapValue is the error of an operation that wrote v into the tensor into, whose format cannot hold the element at the
-// flat position that the core answered: a *ValueError. For package exec.
-func (v View) WrapValue(op string, st core.Status, into View) error {
-	return into.fail(op, v.valueError(int64(st.Detail), into.desc.Format), "")
 }
 
 // valueError finds the element at a flat position.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/door"
 )
 
 // What can go wrong. Every error of this package that concerns a storage is an *Error that wraps one of
@@ -92,21 +93,35 @@ var sentinels = map[int32]error{
 	core.ErrValue:    ErrValue,
 }
 
-// StatusError is the error of an operation for an answer of the core that blames no operand, nil when it was OK. A
-// fault is that of the view whose bytes it happened at, a change that of the storage. For package exec.
-func StatusError(op string, st core.Status, operands ...*View) error {
+// coreError is the error of an operation for what the core answered, nil when it was OK. It blames the operand that the
+// status names, else the one whose bytes a fault happened at, else the storage that the status names by its number.
+func coreError(op string, st core.Status, operands []View) error {
 	if st.Code == core.OK {
 		return nil
 	}
-	for _, v := range operands {
-		if v.holds(st) {
-			return v.Wrap(op, st)
+	if i := int(st.Operand); i >= 0 && i < len(operands) {
+		return operands[i].wrap(op, st)
+	}
+	for i := range operands {
+		if operands[i].holds(st) {
+			return operands[i].wrap(op, st)
 		}
 	}
 	if r := recordOf(st); r != nil {
 		return statusError(op, r.name, "", st, r)
 	}
 	return statusError(op, "", "", st, nil)
+}
+
+func init() {
+	door.Open(&door.Inside[View, Pool, Step]{
+		Pool:  (*Pool).inside,
+		Step:  (*Step).inside,
+		Error: coreError,
+		ValueError: func(op string, st core.Status, from, into View) error {
+			return into.fail(op, from.valueError(int64(st.Detail), into.desc.Format), "")
+		},
+	})
 }
 
 // stackText formats program counters for people, without this package's own frames on top.

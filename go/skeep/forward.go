@@ -197,7 +197,7 @@ func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
 // Reset ends all tensors of the scope, marks included, and makes the whole slab free again. It waits until
 // nobody else reads them (who reads other bytes of the slab's Storage does not matter). step is the caller's running
 // step, which gives its own pins on them back here, or nil.
-func (s *ForwardScope) Reset(step *core.Step) error {
+func (s *ForwardScope) Reset(step *Step) error {
 	if len(s.marks) == 0 {
 		return s.slab().errorOf("reset", "", ErrClosed, "")
 	}
@@ -205,7 +205,7 @@ func (s *ForwardScope) Reset(step *core.Step) error {
 	if err := s.closeExtra(0, step); err != nil {
 		return err
 	}
-	if st := core.MarkRenew(&outer.handle, step); st.Code != core.OK {
+	if st := core.MarkRenew(&outer.handle, step.inside()); st.Code != core.OK {
 		return s.slab().status("reset", st)
 	}
 	if memoryDebug {
@@ -226,7 +226,7 @@ func (s *ForwardScope) poison() {
 }
 
 // closeExtra closes overflow storages down to a level. One that was closed by hand has ended as it should.
-func (s *ForwardScope) closeExtra(level int, step *core.Step) error {
+func (s *ForwardScope) closeExtra(level int, step *Step) error {
 	var errs []error
 	for last := len(s.extra) - 1; last >= level; last-- {
 		if err := s.extra[last].CloseIn(step); !errors.Is(err, ErrClosed) {
@@ -257,7 +257,7 @@ func (s *ForwardScope) Mark() (Mark, error) {
 
 // Release ends the tensors made since the mark, and the marks inside of it, and frees their bytes. It waits
 // until nobody else reads them; step as in Reset. A mark that has ended already is ErrClosed.
-func (m Mark) Release(step *core.Step) error {
+func (m Mark) Release(step *Step) error {
 	s := m.scope
 	if s == nil {
 		return &Error{Op: "release", Err: ErrArgument, Detail: "no mark"}
@@ -269,7 +269,7 @@ func (m Mark) Release(step *core.Step) error {
 	if err := s.closeExtra(at.extra, step); err != nil {
 		return err
 	}
-	if st := core.MarkRelease(m.cell, step); st.Code != core.OK {
+	if st := core.MarkRelease(m.cell, step.inside()); st.Code != core.OK {
 		return s.slab().status("release", st)
 	}
 	s.marks = s.marks[:m.depth]

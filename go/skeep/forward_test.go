@@ -186,10 +186,10 @@ func TestOverflowIsCountedAndNamed(t *testing.T) {
 // Within a running step its own pins are not waited for, on the slab and on what did not fit it.
 func TestResetWithinAStep(t *testing.T) {
 	pool := newPool(t)
-	step, st := core.NewStep(0)
-	require.Equal(t, core.OK, st.Code)
-	defer step.Destroy()
-	require.Equal(t, core.OK, step.Begin().Code)
+	step, err := NewStep(0)
+	require.NoError(t, err)
+	defer step.Close()
+	require.NoError(t, step.Begin())
 	s := newForward(t, 1024, offheap)
 	mark, err := s.Mark()
 	require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestResetWithinAStep(t *testing.T) {
 	requireError(t, own.TryClose(), ErrBusy, "own", "")
 	require.NoError(t, own.CloseIn(step))
 	requireError(t, own.CloseIn(step), ErrClosed, "own", "")
-	require.Equal(t, core.OK, step.End().Code)
+	require.NoError(t, step.End())
 }
 
 // Who reads a tensor of the scope is waited for, and who reads the slab otherwise is not.

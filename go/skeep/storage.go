@@ -351,11 +351,10 @@ func (s *Storage) open(op, tensor string) error {
 // storage owns its bytes they are freed here, or by whoever uses them last. A second close is ErrClosed.
 func (s *Storage) Close() error { return s.CloseIn(nil) }
 
-// CloseIn is Close within the caller's running step, which gives its own pins back here instead of at its end. For
-// package exec.
-func (s *Storage) CloseIn(step *core.Step) error {
+// CloseIn is Close within the caller's running step (or nil), which gives its own pins back here instead of at its end.
+func (s *Storage) CloseIn(step *Step) error {
 	if s.parent == nil {
-		return s.ended(core.Close(s.owner().handle, step))
+		return s.ended(core.Close(s.owner().handle, step.inside()))
 	}
 	if s.Closed() || s.closed.Swap(true) {
 		return s.errorOf("close", s.tensor, ErrClosed, "")

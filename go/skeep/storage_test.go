@@ -528,9 +528,9 @@ func TestTryCloseBesideClose(t *testing.T) {
 // that failed.
 func TestCloseWithinAStep(t *testing.T) {
 	pool := newPool(t)
-	step, st := core.NewStep(0)
-	require.Equal(t, core.OK, st.Code)
-	defer step.Destroy()
+	step, err := NewStep(0)
+	require.NoError(t, err)
+	defer step.Close()
 	before := settled(t)
 	for name, end := range map[string]func(s *Storage) error{
 		"close":    func(s *Storage) error { return s.Close() },
@@ -549,12 +549,12 @@ func TestCloseWithinAStep(t *testing.T) {
 			require.NoError(t, err)
 			v, err := s.View("v", 0, tensor.Dense(tensor.F32), tensor.ShapeOf(64))
 			require.NoError(t, err)
-			require.Equal(t, core.OK, step.Begin().Code)
+			require.NoError(t, step.Begin())
 			_, err = Copier{Pool: pool, Step: step, Layer: -1}.Materialize("y", v, tensor.Dense(tensor.F32), Ambient(heap))
 			require.NoError(t, err)
 			require.NoError(t, end(s))
 			require.False(t, v.Live())
-			require.Equal(t, core.OK, step.End().Code)
+			require.NoError(t, step.End())
 		})
 	}
 	eventually(t, "freed", func() bool { return Stats() == before })

@@ -17,16 +17,12 @@ import (
 //
 // Methods are safe for concurrent use; writes to the same elements are the caller's to order.
 type View struct {
-	desc    core.View
+	desc    core.View // first: see door.Descriptor
 	storage *Storage
 }
 
-// ViewOf joins a descriptor and the storage that it reads. It is for package exec: nothing is checked
-// here, and a view without a storage (of a shape-only run) can be asked for its shape only.
-func ViewOf(desc core.View, s *Storage) View { return View{desc, s} }
-
-// Desc is the descriptor that the C core takes, for package exec. It is valid as long as v is.
-func (v *View) Desc() *core.View { return &v.desc }
+// A descriptor elsewhere does not compile.
+var _ = [1]struct{}{}[unsafe.Offsetof(View{}.desc)]
 
 // IsZero reports whether the view is absent.
 func (v View) IsZero() bool { return v.desc.Layout.Block == 0 }
@@ -55,7 +51,7 @@ func (v View) Domain() tensor.Domain {
 func (v View) Bytes() int64 {
 	n, err := v.desc.Layout.Bytes(v.desc.Format)
 	if err != nil {
-		return 0 // only a descriptor that ViewOf took unchecked
+		return 0 // layouts of views have been checked
 	}
 	return n
 }
@@ -69,10 +65,11 @@ func (v View) Position() int64 {
 	return int64(v.desc.Data - v.storage.root().address)
 }
 
-// Value is the view's value number and WithValue the same view under another one: see core.View.
+// Value is the number of the value that the view stands for, which tapes and traces tell values apart by; its two top
+// bits say of what kind it is: ValueResult, ValueWeight, ….
 func (v View) Value() uint32 { return v.desc.Value }
 
-// WithValue returns the view with a value number.
+// WithValue is the same view under another value number.
 func (v View) WithValue(n uint32) View {
 	v.desc.Value = n
 	return v
@@ -124,8 +121,8 @@ func (v View) String() string {
 	return s
 }
 
-// Wrap is the error of an operation on v for what the core answered, nil when it was OK. For package exec.
-func (v View) Wrap(op string, st core.Status) error {
+// wrap is the error of an operation on v for what the core answered, nil when it was OK.
+func (v View) wrap(op string, st core.Status) error {
 	if st.Code == core.OK {
 		return nil
 	}
@@ -161,7 +158,7 @@ func (v View) Get(index ...int64) (float64, error) {
 	}
 	value, st := core.Get(&v.desc, index)
 	runtime.KeepAlive(v.storage)
-	return value, v.Wrap("get", st)
+	return value, v.wrap("get", st)
 }
 
 // GetInt is Get for integer formats, exact for all of int64.
@@ -171,7 +168,7 @@ func (v View) GetInt(index ...int64) (int64, error) {
 	}
 	value, st := core.GetInt64(&v.desc, index)
 	runtime.KeepAlive(v.storage)
-	return value, v.Wrap("get", st)
+	return value, v.wrap("get", st)
 }
 
 func (v *View) indexed(op string, index []int64) error {
@@ -195,7 +192,7 @@ func (v *View) touch(op string, write bool, do func(memory []byte)) (err error) 
 	}
 	pin, st := core.Pin(core.Storage{Cell: v.desc.Cell, Generation: v.desc.Generation})
 	if st.Code != core.OK {
-		return v.Wrap(op, st)
+		return v.wrap(op, st)
 	}
 	if write {
 		v.MarkWritten()
@@ -203,7 +200,7 @@ func (v *View) touch(op string, write bool, do func(memory []byte)) (err error) 
 	memory := core.Memory(v.desc.Data, int(v.desc.Bytes))
 	if v.storage.Domain() == tensor.Mapped || v.storage.r.foreign {
 		if err = v.faultable(op, memory, do); err == nil {
-			err = v.Wrap(op, core.Verify(v.storage.r.handle))
+			err = v.wrap(op, core.Verify(v.storage.r.handle))
 		}
 	} else {
 		do(memory)
@@ -221,7 +218,7 @@ func (v *View) faultable(op string, memory []byte, do func([]byte)) (err error) 
 			if !ok {
 				panic(p)
 			}
-			err = v.Wrap(op, core.Status{Code: core.ErrFault, Operand: -1, Detail: uint64(at.Addr())})
+			err = v.wrap(op, core.Status{Code: core.ErrFault, Operand: -1, Detail: uint64(at.Addr())})
 		}
 	}()
 	do(memory)
@@ -240,7 +237,7 @@ func (v View) CopyTo(dst []float32) error {
 	}
 	st := core.GetAll(&v.desc, dst)
 	runtime.KeepAlive(v.storage)
-	return v.Wrap(op, st)
+	return v.wrap(op, st)
 }
 
 // CopyInt32s copies the elements of an I32 view in logical order into dst, which has room for exactly all
@@ -386,8 +383,8 @@ func (v View) Merge(axis int) (View, error) {
 // The kinds of values, in the two top bits of View.Value: results of ops are numbered within a step,
 // weights by their place in the file, inputs and caches by their binding.
 const (
-	ValueResult = core.ValueResult
-	ValueWeight = core.ValueWeight
-	ValueInput  = core.ValueInput
-	ValueCache  = core.ValueCache
+	ValueResult uint32 = 0 << 30
+	ValueWeight uint32 = 1 << 30
+	ValueInput  uint32 = 2 << 30
+	ValueCache  uint32 = 3 << 30
 )

@@ -328,7 +328,7 @@ func TestCoreAgreesOnLayouts(t *testing.T) {
 			}
 		}
 		require.NoError(t, v.Layout().Check(f))
-		require.NoError(t, v.Wrap("check", core.Check(v.Desc())), "%+v", v.Layout())
+		require.NoError(t, v.wrap("check", core.Check(&v.desc)), "%+v", v.Layout())
 		index := make([]int64, v.Shape().Rank)
 		_, err = v.Get(index...)
 		require.NoError(t, err, "%+v", v.Layout())

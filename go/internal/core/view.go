@@ -12,17 +12,8 @@ type View struct {
 	Cell       uintptr // liveness slot
 	Generation uint64  // of the slot when the view was made
 	Storage    uint64  // id of the root storage
-	Value      uint32  // value number; its two top bits say of what: ValueResult, ValueWeight, …
+	Value      uint32  // value number: which value of a step, of Go or C, this is
 	Format     tensor.Format
 	Layout     tensor.Layout
 	_          [3]uint64
 }
-
-// The kinds of values, in the two top bits of View.Value: results of ops are numbered within a step,
-// weights by their place in the model, inputs and caches by their binding.
-const (
-	ValueResult uint32 = 0 << 30
-	ValueWeight uint32 = 1 << 30
-	ValueInput  uint32 = 2 << 30
-	ValueCache  uint32 = 3 << 30
-)
