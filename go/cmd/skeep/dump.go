@@ -22,12 +22,12 @@ func dumpCommand() *cobra.Command {
 	var span, format string
 	c := &cobra.Command{
 		Use:     "dump MODEL TENSOR",
-		Short:   "Decoded values of a tensor",
-		Long:    "dump prints the decoded values of a tensor in row order: as text, one a line; as raw float32, little-endian; or as a NumPy file.",
+		Short:   "Print the decoded values of a tensor",
+		Long:    "dump prints the decoded values of one tensor, row after row: as text with one value per line, as raw little-endian float32,\nor as a NumPy file.",
 		Example: "  skeep dump model.gguf output_norm.weight --range 0:8\n  skeep dump model.gguf blk.0.attn_q.weight -o npy > q.npy",
 		Args:    cobra.ExactArgs(2),
 	}
-	c.Flags().StringVar(&span, "range", "", "elements A:B of the flattened tensor; either may be left out")
+	c.Flags().StringVar(&span, "range", "", "only elements A to B-1, written A:B and counted over the whole tensor; A or B may be left out")
 	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, raw or npy")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if format != "text" && format != "raw" && format != "npy" {

@@ -23,15 +23,16 @@ func explainCommand() *cobra.Command {
 	var why string
 	c := &cobra.Command{
 		Use:   "explain [MODEL]",
-		Short: "Form and placement of every tensor, with the reason",
-		Long: `explain decides, from the header alone, in which form and where every tensor of a model will live, and says
-why. No payload is read: that a file is too short for it is a note. It ends with 1 when a strict profile refuses the model.`,
+		Short: "Show how and where every tensor would be kept in memory, and why",
+		Long: `explain reads the header of a model and prints, for every tensor, the form it would be used in (as stored or decoded), where in
+memory it would be kept, and why. It reads no tensor data; if the file is too short for its tensors, a note says so.
+The exit status is 1 when a strict profile refuses the model.`,
 		Example: "  skeep explain model.gguf\n  skeep explain model.gguf --profile mobile_2gb\n  skeep explain model.gguf --why blk.0.attn_q.weight",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	format := outputFlag(c)
 	options := modelFlags(c)
-	c.Flags().StringVar(&why, "why", "", "only this tensor")
+	c.Flags().StringVar(&why, "why", "", "print the decision for this tensor only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o, profile, err := options()
 		if err != nil {

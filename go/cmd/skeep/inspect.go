@@ -72,17 +72,18 @@ func inspectCommand() *cobra.Command {
 	var glob string
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
-		Short: "Header, metadata and tensors of a GGUF file",
-		Long: `inspect reads the header of a GGUF file (or of a split set, named by any of its parts) and nothing else.
-Shapes are logical, rows first; offsets count from the start of the tensor data. --check reads the payload as well:
-scales and elements that are NaN or infinite, blocks of zero bytes, missing data; exit status 1 when there are any.`,
+		Short: "Show the header, metadata and tensors of a GGUF file",
+		Long: `inspect prints what the header of a GGUF file says. For a model split over several files, name any one of them.
+Shapes are written rows first (the reverse of the order in the file); offsets count from the start of the tensor data.
+--check also reads the tensor data and reports NaN and infinite values, blocks that consist of zero bytes, and missing
+data. The exit status is then 1 if anything was found.`,
 		Example: "  skeep inspect model.gguf\n  skeep inspect model.gguf --tensors 'blk.0.*' -o json\n  skeep inspect model.gguf --check",
 		Args:    cobra.ExactArgs(1),
 	}
 	format := outputFlag(c)
-	c.Flags().BoolVar(&metadataOnly, "metadata", false, "metadata only")
-	c.Flags().StringVar(&glob, "tensors", "", "only tensors whose name matches this glob")
-	c.Flags().BoolVar(&check, "check", false, "read the payload and say what is suspicious in it")
+	c.Flags().BoolVar(&metadataOnly, "metadata", false, "print only the metadata")
+	c.Flags().StringVar(&glob, "tensors", "", "print only tensors whose name matches this pattern, such as 'blk.0.*'")
+	c.Flags().BoolVar(&check, "check", false, "read the tensor data and report what looks damaged")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if _, err := path.Match(glob, ""); err != nil {
 			return fmt.Errorf("--tensors %q: %w", glob, err)

@@ -22,8 +22,8 @@ type kernelRow struct {
 func kernelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "kernels",
-		Short:   "The kernel table: what runs here, and why the others do not",
-		Long:    "kernels lists every kernel of the core, best first within one selection. SKEEP_ISA=portable|avx2|avx512|neon limits what may run.",
+		Short:   "List the kernels: which are used on this machine, and why others are not",
+		Long:    "kernels lists all compute kernels. Of the kernels that could serve one operation the best stands first. To try slower\nones, limit the instruction set: SKEEP_ISA=portable|avx2|avx512|neon.",
 		Example: "  skeep kernels\n  SKEEP_ISA=portable skeep kernels -o json",
 		Args:    cobra.NoArgs,
 	}

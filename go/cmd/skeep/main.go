@@ -65,11 +65,12 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "skeep",
 		Short: "One logical tensor, many physical forms: run GGUF models from file pages",
-		Long: `skeep runs GGUF models. It chooses for every weight the physical form and the place in memory,
-prints each choice with its reason before a byte of payload is read, and computes straight on file pages.`,
-		Example: `  skeep run                                  the embedded model adds two numbers
-  skeep run model.gguf -p "Once upon a time"  generate with a model of yours
-  skeep explain model.gguf                   where every tensor will live, and why`,
+		Long: `skeep runs language models stored in GGUF files. For every weight it decides in which form to use it and where in
+memory to put it, and prints each decision with its reason before it reads any tensor data. Packed (quantized) weights are then
+multiplied directly from the pages of the file, without a copy.`,
+		Example: `  skeep run                                    the built-in model adds two numbers
+  skeep run model.gguf -p "Once upon a time"   generate text with a model of yours
+  skeep explain model.gguf                     where every tensor will be kept, and why`,
 		PersistentPreRunE: func(_ *cobra.Command, args []string) error {
 			if i := slices.Index(args, ""); i >= 0 {
 				return fmt.Errorf("argument %d is empty", i+1)

@@ -25,15 +25,16 @@ func perplexityCommand() *cobra.Command {
 	var against bool
 	c := &cobra.Command{
 		Use:   "perplexity MODEL FILE",
-		Short: "How well a model predicts a text",
-		Long: `perplexity computes the negative log-likelihood of a text: BOS once, then the text, at most --ctx tokens of it.
-With --against-exact it also compares every prediction with those of F32 activations and an F32 cache.`,
+		Short: "Measure how well a model predicts a text",
+		Long: `perplexity computes the negative log-likelihood of the beginning of a text: a BOS token, then at most --ctx tokens.
+With --against-exact the text is evaluated a second time, with F32 activations and an F32 KV cache (as --exact does), and the
+two sets of predictions are compared.`,
 		Example: "  skeep perplexity model.gguf text.txt\n  skeep perplexity model.gguf text.txt --against-exact -o json",
 		Args:    cobra.ExactArgs(2),
 	}
 	format := outputFlag(c)
 	options := modelFlags(c)
-	c.Flags().BoolVar(&against, "against-exact", false, "compare with exact mode")
+	c.Flags().BoolVar(&against, "against-exact", false, "also evaluate with --exact, and compare the predictions")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		o, _, err := options()
 		if err != nil {

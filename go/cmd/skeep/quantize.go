@@ -24,8 +24,8 @@ type encodingRow struct {
 
 // typeFlags adds the flags that choose the encodings of a new file, as quantize and synth have them.
 func typeFlags(c *cobra.Command, typ *string, pure *bool) {
-	c.Flags().StringVar(typ, "type", *typ, "a mix or a format, in any case: "+strings.Join(quant.Types(), ", "))
-	c.Flags().BoolVar(pure, "pure", false, "that format for every tensor that may be packed")
+	c.Flags().StringVar(typ, "type", *typ, "format, or a mix of formats (upper or lower case): "+strings.Join(quant.Types(), ", "))
+	c.Flags().BoolVar(pure, "pure", false, "use this format for every tensor that can be packed, instead of a mix")
 	_ = c.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(quant.Types(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -34,19 +34,19 @@ func quantizeCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "quantize IN OUT --type T",
-		Short: "Encode a model file anew, in fewer bits",
-		Long: `quantize says what becomes of the tensors, and why, then writes OUT: a few rows at a time, on all threads, with the
-same bytes whatever their number. OUT appears when it is complete; until then, and when anything fails, an older
-file of that name stays as it is. A tensor with an element that its format cannot hold is an error.`,
+		Short: "Convert a model file to another format, usually one of fewer bits",
+		Long: `quantize prints which format each tensor gets, and why, and then writes the file OUT. It needs memory for a few rows only, and
+the result does not depend on the number of threads. OUT is replaced only when the new file is complete: if anything
+fails, an existing file of that name stays unchanged. A value that its new format cannot represent is an error.`,
 		Example: `  skeep quantize model-f16.gguf model-q4.gguf --type Q4_K_M
-  skeep quantize model-f16.gguf --type Q4_K_M --dry-run     what would become of each tensor`,
+  skeep quantize model-f16.gguf --type Q4_K_M --dry-run     only list the formats`,
 		Args: cobra.RangeArgs(1, 2),
 	}
 	format := outputFlag(c)
 	typeFlags(c, &o.Type, &o.Pure)
 	_ = c.MarkFlagRequired("type")
-	c.Flags().IntVar(&o.Threads, "threads", 0, "threads that encode (default: physical performance cores within affinity and quota)")
-	c.Flags().BoolVar(&dry, "dry-run", false, "print what would become of each tensor, write nothing")
+	c.Flags().IntVar(&o.Threads, "threads", 0, "number of threads (default: the performance cores that this process may use)")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only print which format each tensor would get")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		switch {
 		case !dry && len(args) == 1:

@@ -43,9 +43,10 @@ func runCommand() *cobra.Command {
 	var p sample.Params
 	c := &cobra.Command{
 		Use:   "run [MODEL]",
-		Short: "Generate text; without MODEL by the embedded model",
-		Long: `run loads a GGUF model, says where its weights will live and why, and continues the prompt: -p, else standard
-input when it is no terminal and not empty (without a final newline), else the model's own example. Text goes to stdout, the rest to stderr.`,
+		Short: "Generate text; without MODEL, with the small built-in model",
+		Long: `run loads a model, prints how and where its weights are kept and why, and continues a prompt. The prompt is taken from -p or --ids;
+without these from standard input, if that is a pipe or a file and not empty (one newline at its end is dropped); otherwise
+from the model itself, if it brings an example. The generated text goes to standard output, everything else to standard error.`,
 		Example: "  skeep run\n  skeep run -p '12+30='\n  skeep run model.gguf -p 'Once upon a time' -n 64 --temp 0.8 --seed 1\n  skeep run model.gguf -p hello -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -53,14 +54,14 @@ input when it is no terminal and not empty (without a final newline), else the m
 	f := c.Flags()
 	f.StringVarP(&prompt, "prompt", "p", "", "the prompt")
 	f.StringVar(&ids, "ids", "", "the prompt as token ids, separated by commas or spaces")
-	f.IntVarP(&n, "n", "n", 128, "tokens to generate at most")
-	f.Float64Var(&p.Temperature, "temp", 0, "temperature; 0 takes the most probable token")
-	f.IntVar(&p.TopK, "top-k", 0, "sample from the k most probable tokens; 0: all")
-	f.Float64Var(&p.TopP, "top-p", 0, "then from the fewest whose probability reaches p; 0: all")
-	f.Float64Var(&p.MinP, "min-p", 0, "then from those of at least p times the largest probability")
-	f.Uint64Var(&p.Seed, "seed", 0, "seed of the sampling")
-	f.StringVar(&traceFile, "trace", "", "write every op as a trace for ui.perfetto.dev to this file")
-	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile with C functions for go tool pprof to this file")
+	f.IntVarP(&n, "n", "n", 128, "maximum number of tokens to generate")
+	f.Float64Var(&p.Temperature, "temp", 0, "temperature of sampling; 0 always takes the most probable token")
+	f.IntVar(&p.TopK, "top-k", 0, "sample from the k most probable tokens only; 0: no limit")
+	f.Float64Var(&p.TopP, "top-p", 0, "sample from the smallest set of most probable tokens whose probabilities add up to p; 0: no limit")
+	f.Float64Var(&p.MinP, "min-p", 0, "sample only from tokens at least p times as probable as the most probable one")
+	f.Uint64Var(&p.Seed, "seed", 0, "random seed of sampling")
+	f.StringVar(&traceFile, "trace", "", "write a trace of all operations to this file, for ui.perfetto.dev")
+	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile that includes C functions to this file, for go tool pprof")
 	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
 	c.MarkFlagsMutuallyExclusive("prompt", "ids")
 	c.RunE = func(c *cobra.Command, args []string) (finished error) {

@@ -16,33 +16,33 @@ func synthCommand() *cobra.Command {
 	var given quant.Shape
 	c := &cobra.Command{
 		Use:   "synth OUT",
-		Short: "Make a random model of any size",
-		Long: `synth writes a model with random weights, whose speed and memory are those of a real one of its shape and types:
-a model that people know of about so many parameters, or any shape. The same seed makes the same file. Types that
-are decoded only can be made, too. Memory stays small, whatever the size. A file that is OUT already is replaced when
-the new one is complete.`,
+		Short: "Make a model with random weights, of any size",
+		Long: `synth writes a model file with random weights, to measure speed and memory without downloading a real model. --params chooses a
+well-known shape of about that many parameters; the other flags change it. The same seed always gives the same file. Formats
+that skeep can decode but not encode can be made too. It needs little memory whatever the size of the model. OUT is replaced only when
+the new file is complete.`,
 		Example: "  skeep synth big.gguf --params 1.1B --type q4_k_m\n  skeep synth odd.gguf --layers 2 --width 320 --heads 5 --kv-heads 5 --ff 999 --vocab 1000 --type f16",
 		Args:    cobra.ExactArgs(1),
 	}
 	typeFlags(c, &o.Type, &o.Pure)
 	f := c.Flags()
 	f.StringVar(&family, "arch", "llama", "architecture: llama")
-	f.StringVar(&params, "params", "1.1B", "about so many parameters, with suffix K, M or B")
-	f.Uint64Var(&o.Seed, "seed", 0, "of the random numbers")
+	f.StringVar(&params, "params", "1.1B", "approximate number of parameters, with suffix K, M or B")
+	f.Uint64Var(&o.Seed, "seed", 0, "random seed")
 	fields := []struct {
 		flag, what string
 		of         func(*quant.Shape) *int
 	}{
-		{"layers", "layers", func(s *quant.Shape) *int { return &s.Layers }},
-		{"width", "width of an embedding", func(s *quant.Shape) *int { return &s.Width }},
-		{"heads", "query heads", func(s *quant.Shape) *int { return &s.Heads }},
-		{"kv-heads", "key-value heads", func(s *quant.Shape) *int { return &s.KVHeads }},
-		{"ff", "width of the feed-forward part", func(s *quant.Shape) *int { return &s.FF }},
-		{"vocab", "tokens of the vocabulary", func(s *quant.Shape) *int { return &s.Vocab }},
-		{"ctx", "positions", func(s *quant.Shape) *int { return &s.Context }},
+		{"layers", "number of layers", func(s *quant.Shape) *int { return &s.Layers }},
+		{"width", "width of the hidden state", func(s *quant.Shape) *int { return &s.Width }},
+		{"heads", "number of query heads", func(s *quant.Shape) *int { return &s.Heads }},
+		{"kv-heads", "number of key-value heads", func(s *quant.Shape) *int { return &s.KVHeads }},
+		{"ff", "width of the feed-forward layers", func(s *quant.Shape) *int { return &s.FF }},
+		{"vocab", "size of the vocabulary", func(s *quant.Shape) *int { return &s.Vocab }},
+		{"ctx", "maximum context length", func(s *quant.Shape) *int { return &s.Context }},
 	}
 	for _, x := range fields {
-		f.IntVar(x.of(&given), x.flag, 0, x.what+" (default: as --params)")
+		f.IntVar(x.of(&given), x.flag, 0, x.what+" (default: given by --params)")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if family != "llama" {

@@ -20,18 +20,19 @@ func tokenizeCommand() *cobra.Command {
 	var decode bool
 	c := &cobra.Command{
 		Use:   "tokenize [MODEL]",
-		Short: "Token ids of standard input, or back",
-		Long: `tokenize takes all of standard input as one text and prints its ids on one line; --split TEXT separates texts,
-a line each. --decode reads ids instead, a text for each line.`,
+		Short: "Turn text on standard input into token ids, or ids into text",
+		Long: `tokenize reads standard input as one text and prints its token ids on one line. With --split TEXT the input is cut at every
+occurrence of TEXT, and the ids of each piece are printed on a line of their own. --decode does the reverse: it reads lines of ids
+and prints the text of each line.`,
 		Example: "  printf 'Hello' | skeep tokenize model.gguf\n  echo '1 15043' | skeep tokenize model.gguf --decode",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	f := c.Flags()
-	f.StringVar(&split, "split", "", "separator between texts")
-	f.BoolVar(&o.BOS, "bos", false, "add what the file asks for at the ends of a text")
-	f.BoolVar(&o.Special, "special", false, "recognise special tokens in the text; with --decode, show them")
-	f.BoolVar(&decode, "decode", false, "ids to text")
-	f.StringVar(&pre, "pre", "", "pre-tokenizer, when the file's is absent or unknown")
+	f.StringVar(&split, "split", "", "cut the input into several texts at every occurrence of this")
+	f.BoolVar(&o.BOS, "bos", false, "add the BOS and EOS tokens that the model file asks for")
+	f.BoolVar(&o.Special, "special", false, "recognize special tokens written out in the text; with --decode, print them")
+	f.BoolVar(&decode, "decode", false, "read token ids, print text")
+	f.StringVar(&pre, "pre", "", "pre-tokenizer to use if the file names none or one that is not known")
 	c.MarkFlagsMutuallyExclusive("decode", "split")
 	c.MarkFlagsMutuallyExclusive("decode", "bos")
 	c.RunE = func(c *cobra.Command, args []string) error {
