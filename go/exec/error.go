@@ -53,6 +53,16 @@ var operands = map[string][]string{
 	"mul":      {"a", "b"},
 }
 
+// fail keeps the first error of the step.
+func (e *Eager) fail(op string, err error) {
+	if !e.running && err != nil {
+		err = ErrNoStep
+	}
+	if e.err == nil && err != nil {
+		e.err = &Error{Op: op, Layer: e.layer, Err: err}
+	}
+}
+
 // refused keeps why the core refused an op on views, which are in the order of its function.
 func (e *Eager) refused(op string, st core.Status, views ...*View) {
 	if i := int(st.Operand); i >= 0 && i < len(views) && views[i].IsZero() {

@@ -1,0 +1,59 @@
+package exec
+
+import (
+	"github.com/skeep-project/skeep/go/skeep"
+)
+
+// relaid takes the result of view arithmetic.
+func (e *Eager) relaid(op string, v View, err error) View {
+	if err != nil {
+		e.fail(op, err)
+	}
+	if e.err != nil {
+		return View{}
+	}
+	e.results++
+	return v.WithValue(skeep.ValueResult | e.results)
+}
+
+// Split implements Context.
+func (e *Eager) Split(x View, axis int, a int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Split(axis, int64(a))
+	return e.relaid("split", v, err)
+}
+
+// Merge implements Context.
+func (e *Eager) Merge(x View, axis int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Merge(axis)
+	return e.relaid("merge", v, err)
+}
+
+// Narrow implements Context.
+func (e *Eager) Narrow(x View, axis int, start, length int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Narrow(axis, int64(start), int64(length))
+	return e.relaid("narrow", v, err)
+}
+
+// Transpose implements Context.
+func (e *Eager) Transpose(x View, a, b int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Transpose(a, b)
+	return e.relaid("transpose", v, err)
+}
+
+// Input returns v under an input's number.
+func (e *Eager) Input(_ string, v View) View {
+	e.inputs++
+	return v.WithValue(skeep.ValueInput | e.inputs)
+}
