@@ -1,8 +1,6 @@
 package exec
 
-import (
-	"github.com/skeep-project/skeep/go/skeep"
-)
+import "github.com/skeep-project/skeep/go/skeep"
 
 // relaid takes the result of view arithmetic.
 func (e *Eager) relaid(op string, v View, err error) View {

@@ -1,8 +1,6 @@
 package exec
 
-import (
-	"github.com/skeep-project/skeep/go/internal/core"
-)
+import "github.com/skeep-project/skeep/go/internal/core"
 
 // Project implements Context.
 func (e *Eager) Project(x View, w, bias [3]View) [3]View { return e.project("project", x, w, bias) }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/skeep-project/skeep/go/internal/output"
 )
 
 // What is wrong with a file, in kinds; errors.Is finds them in every error of this package.
@@ -18,7 +16,7 @@ var (
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
 	ErrChanged     = errors.New("changed since its header was read") // a file, by its length or time of modification
-	ErrInUse       = output.ErrInUse                                 // what would be written is read: an input, or open or mapped in this process
+	ErrInUse       = errors.New("file is in use")                    // what would be written is read: an input, or open or mapped in this process
 )
 
 // Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.
