@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -100,7 +101,7 @@ func TestGetIsDecodeEverywhere(t *testing.T) {
 				var plane []float32
 				if !info.Integer && info.ID != tensor.EncF64 {
 					plane = make([]float32, planes*out*int(in))
-					require.NoError(t, core.RunDecode(row, original, plane))
+					require.NoError(t, coretest.RunDecode(row, original, plane))
 				}
 				for p := range int64(planes) {
 					for o := range int64(out) {

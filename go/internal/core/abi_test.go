@@ -1,4 +1,4 @@
-package core
+package core_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -30,16 +32,16 @@ func structFields(t reflect.Type) [][2]uintptr {
 
 func TestViewHasTheMemoryLayoutOfC(t *testing.T) {
 	var want [][2]uintptr
-	for _, v := range []any{View{}, tensor.Layout{}, tensor.Order{}} {
+	for _, v := range []any{core.View{}, tensor.Layout{}, tensor.Order{}} {
 		want = append(want, structFields(reflect.TypeOf(v))...)
 	}
-	if got := viewFields(); !reflect.DeepEqual(got, want) {
+	if got := coretest.ViewFields(); !reflect.DeepEqual(got, want) {
 		t.Errorf("C has (size, offset)\n%v\nGo has\n%v", got, want)
 	}
 }
 
 func TestEncodingsAreThoseOfPackageTensor(t *testing.T) {
-	for _, e := range Encodings() {
+	for _, e := range core.Encodings() {
 		if i, known := e.ID.Info(); !known || i != e {
 			t.Errorf("C has %+v, Go has %+v", e, i)
 		}
@@ -48,62 +50,62 @@ func TestEncodingsAreThoseOfPackageTensor(t *testing.T) {
 
 func TestStatusText(t *testing.T) {
 	for _, c := range []struct {
-		status Status
+		status core.Status
 		want   string
 	}{
-		{Status{OK, -1, 0}, "ok"},
-		{Status{ErrClosed, 1, 7}, "operand 1: storage 7 (or the mark of it that the view was made in) is closed"},
-		{Status{ErrBusy, -1, 3}, "storage is in use: 3 pins are held by others"},
-		{Status{ErrFormat, 0, 12}, "operand 0: format Q4_K is unknown or not accepted here"},
-		{Status{ErrFormat, 0, 999}, "operand 0: format 999 is unknown or not accepted here"},
-		{Status{ErrNoKernel, 1, 16<<32 | uint64(OpMatMulT)}, "operand 1: no kernel for operation matmul_t on encoding IQ2_XXS"},
-		{Status{ErrLayout, 0, 1<<64 - 1}, "operand 0: block axis or order are not accepted here"},
-		{Status{ErrFault, -1, 0x1000}, "a mapped page could not be read at address 0x1000 (file truncated, or an I/O error)"},
-		{Status{77, -1, 5}, "unknown status 77 (detail 5)"},
-		{Status{-1, -1, 5}, "unknown status -1 (detail 5)"},
+		{core.Status{core.OK, -1, 0}, "ok"},
+		{core.Status{core.ErrClosed, 1, 7}, "operand 1: storage 7 (or the mark of it that the view was made in) is closed"},
+		{core.Status{core.ErrBusy, -1, 3}, "storage is in use: 3 pins are held by others"},
+		{core.Status{core.ErrFormat, 0, 12}, "operand 0: format Q4_K is unknown or not accepted here"},
+		{core.Status{core.ErrFormat, 0, 999}, "operand 0: format 999 is unknown or not accepted here"},
+		{core.Status{core.ErrNoKernel, 1, 16<<32 | uint64(core.OpMatMulT)}, "operand 1: no kernel for operation matmul_t on encoding IQ2_XXS"},
+		{core.Status{core.ErrLayout, 0, 1<<64 - 1}, "operand 0: block axis or order are not accepted here"},
+		{core.Status{core.ErrFault, -1, 0x1000}, "a mapped page could not be read at address 0x1000 (file truncated, or an I/O error)"},
+		{core.Status{77, -1, 5}, "unknown status 77 (detail 5)"},
+		{core.Status{-1, -1, 5}, "unknown status -1 (detail 5)"},
 	} {
 		if got := c.status.Error(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.status, got, c.want)
 		}
 	}
 	seen := map[string]int32{}
-	for code := OK; code <= ErrReadOnly; code++ {
-		text := Status{code, -1, 0}.String()
+	for code := core.OK; code <= core.ErrReadOnly; code++ {
+		text := core.Status{code, -1, 0}.String()
 		if other, twice := seen[text]; twice || strings.HasPrefix(text, "unknown") {
 			t.Errorf("code %d has the text of %d: %q", code, other, text)
 		}
 		seen[text] = code
 	}
-	if (Status{Code: OK}).Err() != nil || (Status{Code: ErrIO}).Err() == nil {
+	if (core.Status{Code: core.OK}).Err() != nil || (core.Status{Code: core.ErrIO}).Err() == nil {
 		t.Error("Err is nil exactly when the status is OK")
 	}
 }
 
 func TestStorageNames(t *testing.T) {
-	s, st := Allocate(64, 0)
-	if st.Code != OK {
+	s, st := core.Allocate(64, 0)
+	if st.Code != core.OK {
 		t.Fatal(st)
 	}
-	info, _ := InfoOf(s)
+	info, _ := core.InfoOf(s)
 	for _, name := range []string{"weights.gguf", "", "wörter", strings.Repeat("x", 255)} {
-		if st := SetName(s, name); st.Code != OK {
+		if st := core.SetName(s, name); st.Code != core.OK {
 			t.Fatal(st)
 		}
-		if got := Name(info.ID); got != name {
+		if got := core.Name(info.ID); got != name {
 			t.Errorf("the name of a storage is %q, want %q", got, name)
 		}
 	}
-	SetName(s, strings.Repeat("x", 1000)+"/m.gguf")
-	if got := Name(info.ID); len(got) > 255 || !strings.HasPrefix(got, "...x") || !strings.HasSuffix(got, "x/m.gguf") {
+	core.SetName(s, strings.Repeat("x", 1000)+"/m.gguf")
+	if got := core.Name(info.ID); len(got) > 255 || !strings.HasPrefix(got, "...x") || !strings.HasSuffix(got, "x/m.gguf") {
 		t.Errorf("a long name keeps its end: %q", got)
 	}
-	if st := Close(s, nil); st.Code != OK {
+	if st := core.Close(s, nil); st.Code != core.OK {
 		t.Fatal(st)
 	}
-	if text := (Status{ErrClosed, 1, info.ID}).String(); !strings.Contains(text, "x/m.gguf\" (or the mark") {
+	if text := (core.Status{core.ErrClosed, 1, info.ID}).String(); !strings.Contains(text, "x/m.gguf\" (or the mark") {
 		t.Errorf("a closed storage keeps its name for messages: %q", text)
 	}
-	if st := SetName(s, "late"); st.Code != ErrClosed {
+	if st := core.SetName(s, "late"); st.Code != core.ErrClosed {
 		t.Error(st)
 	}
 }
@@ -111,7 +113,7 @@ func TestStorageNames(t *testing.T) {
 func TestKernelTable(t *testing.T) {
 	names := map[string]bool{}
 	portable := map[tensor.Encoding]bool{}
-	for i, k := range Kernels() {
+	for i, k := range core.Kernels() {
 		if k.Op == "unknown" || k.ISA == "unknown" || !strings.HasPrefix(k.Name, "skeep_") {
 			t.Errorf("row %d: %+v", i, k)
 		}
@@ -126,12 +128,12 @@ func TestKernelTable(t *testing.T) {
 			portable[k.Encoding] = true
 		}
 	}
-	for _, e := range Encodings() {
+	for _, e := range core.Encodings() {
 		if !e.Retired && !portable[e.ID] {
 			t.Errorf("%s has no portable decode row", e.Name)
 		}
 	}
-	if isa := ISA(); isa == "unknown" {
+	if isa := core.ISA(); isa == "unknown" {
 		t.Error(isa)
 	}
 }
@@ -139,7 +141,7 @@ func TestKernelTable(t *testing.T) {
 // SKEEP_ISA is read once: each word needs a process of its own.
 func TestISAFollowsTheEnvironment(t *testing.T) {
 	if os.Getenv("SKEEP_TEST_PRINT_ISA") != "" {
-		fmt.Printf("isa=%s\n", ISA())
+		fmt.Printf("isa=%s\n", core.ISA())
 		return
 	}
 	run := func(word string) string {

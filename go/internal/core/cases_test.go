@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -154,7 +155,7 @@ func decoded(t *testing.T, k kernelRow, blocks []byte) []float32 {
 	for i := range out {
 		out[i] = math.Float32frombits(untouched)
 	}
-	if err := core.RunDecode(k.row, blocks, out); err != nil {
+	if err := coretest.RunDecode(k.row, blocks, out); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range out {
@@ -219,7 +220,7 @@ func TestA36_pastFourGiB(t *testing.T) {
 		}
 		return float64(15 - (i - 16) - 8)
 	}
-	p := newPool(t)
+	p := newPool(t, 2)
 	last := w
 	last.Layout = must(t, w.Layout, func(l tensor.Layout) (tensor.Layout, error) { return l.Narrow(0, rows-1, 1) })
 	y, z := newTensor(t, tensor.EncF32, 1, n), newTensor(t, tensor.EncF32, 1, n)
@@ -347,7 +348,7 @@ func TestB04_everySuperBlock(t *testing.T) {
 			}
 			y := newTensor(t, tensor.EncF32, 3, int64(256*blocks))
 			fill(y.bytes, 0xff)
-			ok(t, core.Convert(newPool(t), nil, &x.View, &y.View))
+			ok(t, core.Convert(newPool(t, 2), nil, &x.View, &y.View))
 			for _, k := range rowsOf("decode")[e] {
 				all := decoded(t, k, x.bytes)
 				for b := range 3 * blocks {
@@ -438,7 +439,7 @@ func TestB08_encodeAlmostNothing(t *testing.T) {
 			}
 			for _, k := range rows {
 				blocks := make([]byte, 256/e.BlockElements*e.BlockBytes)
-				if err := core.RunEncode(k.row, in, blocks); err != nil {
+				if err := coretest.RunEncode(k.row, in, blocks); err != nil {
 					t.Fatal(err)
 				}
 				for i, v := range decoded(t, kernelRow{tensor.KernelInfo{Encoding: encoding, Name: k.Name}, portable(t, "decode", encoding)}, blocks) {
@@ -572,7 +573,7 @@ func TestB14_nothingBehindTheEnd(t *testing.T) {
 		v, st := core.ViewOf(s, uint64(size-len(w.bytes)), e, tensor.ShapeOf(rows, n))
 		ok(t, st)
 		x, y, z := activationsOf(t, r, tensor.EncF32, 2, n), newTensor(t, tensor.EncF32, 2, rows), newTensor(t, tensor.EncF32, 2, rows)
-		pool := newPool(t)
+		pool := newPool(t, 2)
 		ok(t, core.MatMulT(pool, nil, &x.View, &v, &y.View))
 		ok(t, core.MatMulT(pool, nil, &x.View, &w.View, &z.View))
 		if !bytes.Equal(y.bytes, z.bytes) {
@@ -585,8 +586,8 @@ func TestB14_nothingBehindTheEnd(t *testing.T) {
 func TestB16_subnormals(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	pool := newPool(t)
-	before, st := core.FloatControl(pool)
+	pool := newPool(t, 2)
+	before, st := coretest.FloatControl(pool)
 	ok(t, st)
 	if len(before) != 3 {
 		t.Fatalf("%d threads", len(before))
@@ -646,7 +647,7 @@ func TestB16_subnormals(t *testing.T) {
 	}
 	x, a := filled(tensor.EncF32, 1e-40, tokens, n), newTensor(t, tensor.A8, tokens, n)
 	ok(t, core.QuantizeRows(pool, nil, &x.View, &a.View))
-	after, st := core.FloatControl(pool)
+	after, st := coretest.FloatControl(pool)
 	ok(t, st)
 	slices.Sort(before[1:])
 	slices.Sort(after[1:])

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -43,14 +44,14 @@ func TestQuantizeRows(t *testing.T) {
 				binary.LittleEndian.PutUint32(in[4*i:], math.Float32bits(value()))
 			}
 			want := slices.Repeat([]byte{0xaa}, (n+127)/128*160)
-			if err := core.RunQuantizeRows(rows[spec].row, floats(in), want); err != nil {
+			if err := coretest.RunQuantizeRows(rows[spec].row, floats(in), want); err != nil {
 				t.Fatal(err)
 			}
 			checkA8(t, kind, in, want)
 			for _, k := range rows {
 				got := guarded(t, len(want)+1, n%2 == 0)[n%2 : n%2+len(want)]
 				copy(got, slices.Repeat([]byte{0x55}, len(got)))
-				if err := core.RunQuantizeRows(k.row, floats(in), got); err != nil {
+				if err := coretest.RunQuantizeRows(k.row, floats(in), got); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got, want) {
@@ -154,13 +155,6 @@ func (x *testTensor) with(t *testing.T, l tensor.Layout, err error) *testTensor 
 	return &y
 }
 
-func ok(t *testing.T, st core.Status) {
-	t.Helper()
-	if st.Code != core.OK {
-		t.Fatal(st)
-	}
-}
-
 func fails(t *testing.T, st core.Status, code, operand int32) {
 	t.Helper()
 	if st.Code != code || st.Operand != operand {
@@ -209,20 +203,12 @@ func (r *reference) at(t *testing.T, x *testTensor, index []int64) float32 {
 	if !done {
 		block = make([]float32, r.info.BlockElements)
 		size := int64(r.info.BlockBytes)
-		if err := core.RunDecode(r.row, x.bytes[cell*size:cell*size+size], block); err != nil {
+		if err := coretest.RunDecode(r.row, x.bytes[cell*size:cell*size+size], block); err != nil {
 			t.Fatal(err)
 		}
 		r.seen[cell] = block
 	}
 	return block[within]
-}
-
-func newPool(t *testing.T) *core.Pool {
-	t.Helper()
-	p, st := core.NewPool(2, 0)
-	ok(t, st)
-	t.Cleanup(p.Close)
-	return p
 }
 
 var orders = []tensor.Order{{}, {Family: tensor.InputBlockMajor}, tensor.Panels(4), tensor.Panels(8), tensor.Panels(16)}
@@ -249,7 +235,7 @@ func checkConvert(t *testing.T, p *core.Pool, ref *reference, x *testTensor, to 
 		}
 	})
 	want := make([]byte, len(y.bytes))
-	if err := core.RunEncode(portable(t, "encode", to), values, want); err != nil {
+	if err := coretest.RunEncode(portable(t, "encode", to), values, want); err != nil {
 		t.Fatal(err)
 	}
 	size := info(t, to).BlockBytes
@@ -269,7 +255,7 @@ func TestConvertPrepack(t *testing.T) {
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			p, r, ref := newPool(t), rand.New(rand.NewPCG(7, uint64(e.ID))), newReference(t, e.ID)
+			p, r, ref := newPool(t, 2), rand.New(rand.NewPCG(7, uint64(e.ID))), newReference(t, e.ID)
 			for _, dims := range shapes(int64(e.BlockElements)) {
 				x := newTensor(t, e.ID, dims...)
 				random(x.bytes, r)
@@ -322,7 +308,7 @@ func checkBlocks(t *testing.T, x, y *testTensor) {
 
 // A packed tensor whose axes are exchanged is relaid by its labels.
 func TestPrepackTransposed(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(8, 9))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(8, 9))
 	x := newTensor(t, tensor.Q4_0, 2, 19, 96)
 	random(x.bytes, r)
 	for _, o := range orders {
@@ -338,7 +324,7 @@ func TestPrepackTransposed(t *testing.T) {
 
 // More than one task, and lines longer than one chunk.
 func TestConvertPrepackLarge(t *testing.T) {
-	p, r, ref := newPool(t), rand.New(rand.NewPCG(10, 11)), newReference(t, tensor.Q8_0)
+	p, r, ref := newPool(t, 2), rand.New(rand.NewPCG(10, 11)), newReference(t, tensor.Q8_0)
 	x := newTensor(t, tensor.Q8_0, 67, 5120)
 	random(x.bytes, r)
 	for _, o := range orders {
@@ -356,7 +342,7 @@ func TestConvertPrepackLarge(t *testing.T) {
 
 // Dense tensors in any layout convert between types, each value rounded once.
 func TestConvertDense(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(12, 13))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(12, 13))
 	for e := range tensor.Encodings() {
 		if e.BlockElements != 1 {
 			continue
@@ -490,7 +476,7 @@ func exact(e tensor.Encoding, b []byte) (x *big.Float, nan bool) {
 
 // Values between two halves that a detour through float would round twice.
 func TestConvertRoundsOnce(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	x := newTensor(t, tensor.EncF64, 6)
 	for i, v := range []float64{1 + 0x1p-11 + 0x1p-40, -1 - 0x1p-11 - 0x1p-40, 1 + 0x3p-11 - 0x1p-40, 65520 - 0x1p-30,
 		0x1p-25 + 0x1p-60, 0x1p-1074} {
@@ -507,7 +493,7 @@ func TestConvertRoundsOnce(t *testing.T) {
 
 // The same through an I64, where float64 would round already.
 func TestConvertIntegersRoundOnce(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	x, y := newTensor(t, tensor.EncI64, 4), newTensor(t, tensor.EncBF16, 4)
 	for i, v := range []int64{1<<62 | 1<<54 | 1, -(1<<62 | 1<<54 | 1), 1<<62 | 1<<54, math.MinInt64} {
 		binary.LittleEndian.PutUint64(x.bytes[8*i:], uint64(v))
@@ -522,7 +508,7 @@ func TestConvertIntegersRoundOnce(t *testing.T) {
 
 // What convert, prepack and quantize_rows refuse, and that nothing is written then.
 func TestMoveErrors(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	q4, q4b := newTensor(t, tensor.Q4_0, 6, 96), newTensor(t, tensor.Q4_0, 6, 96)
 	q8, f32, f64 := newTensor(t, tensor.Q8_0, 6, 96), newTensor(t, tensor.EncF32, 6, 96), newTensor(t, tensor.EncF64, 6, 96)
 	i32, a8 := newTensor(t, tensor.EncI32, 6, 96), newTensor(t, tensor.A8, 6, 96)
@@ -569,7 +555,7 @@ func TestMoveErrors(t *testing.T) {
 
 // Rows of any rank and stride become activation rows, each as its own call would make it.
 func TestQuantizeRowsViews(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(14, 15))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(14, 15))
 	body := portable(t, "quantize_rows", tensor.EncF32)
 	x := newTensor(t, tensor.EncF32, 3, 41, 300)
 	for i := range len(x.bytes) / 4 {
@@ -583,7 +569,7 @@ func TestQuantizeRowsViews(t *testing.T) {
 		for row := range 3 * 41 {
 			a, b := int64(row)/v.Layout.Shape[1], int64(row)%v.Layout.Shape[1]
 			at := 4 * (a*v.Layout.Stride[0] + b*v.Layout.Stride[1])
-			if err := core.RunQuantizeRows(body, floats(x.bytes[at:at+1200]), want); err != nil {
+			if err := coretest.RunQuantizeRows(body, floats(x.bytes[at:at+1200]), want); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(y.bytes[row*480:row*480+480], want) {
@@ -596,7 +582,7 @@ func TestQuantizeRowsViews(t *testing.T) {
 
 // Rows of a table in every order and encoding, scaled by one more multiplication.
 func TestEmbed(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(16, 17))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(16, 17))
 	for e := range tensor.Encodings() {
 		if e.BlockElements == 0 || e.Activation {
 			continue
@@ -621,7 +607,7 @@ func TestEmbed(t *testing.T) {
 
 // A dense table whose columns are apart.
 func TestEmbedTransposed(t *testing.T) {
-	p, r, ref := newPool(t), rand.New(rand.NewPCG(18, 19)), newReference(t, tensor.EncF16)
+	p, r, ref := newPool(t, 2), rand.New(rand.NewPCG(18, 19)), newReference(t, tensor.EncF16)
 	x := newTensor(t, tensor.EncF16, 100, 9)
 	random(x.bytes, r)
 	l, err := x.Layout.Transpose(0, 1)
@@ -653,7 +639,7 @@ func checkEmbed(t *testing.T, p *core.Pool, ref *reference, table *testTensor, i
 
 // A bad id is named by its position, before a byte of y is written.
 func TestEmbedErrors(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	table, ids, y := newTensor(t, tensor.Q4_0, 5, 96), newTensor(t, tensor.EncI32, 4), newTensor(t, tensor.EncF32, 4, 96)
 	copy(y.bytes, slices.Repeat([]byte{0x5a}, len(y.bytes)))
 	for _, bad := range []int32{5, -1, math.MaxInt32, math.MinInt32} {

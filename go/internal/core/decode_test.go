@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -58,7 +59,7 @@ func info(t *testing.T, e tensor.Encoding) tensor.EncodingInfo {
 // right behind one when front is set.
 func guarded(t *testing.T, n int, front bool) []byte {
 	t.Helper()
-	b, err := core.NewGuardedBuffer(max(n, 1))
+	b, err := coretest.NewGuardedBuffer(max(n, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestDecodeGolden(t *testing.T) {
 					blocks = blocks[len(blocks)-len(g.blocks):]
 				}
 				copy(blocks, g.blocks)
-				if err := core.RunDecode(k.row, blocks, floats(out)); err != nil {
+				if err := coretest.RunDecode(k.row, blocks, floats(out)); err != nil {
 					t.Fatal(err)
 				}
 				for i := range len(out) / 4 {
@@ -186,7 +187,7 @@ func TestDecodeFormulas(t *testing.T) {
 	le, r := binary.LittleEndian, rand.New(rand.NewPCG(3, 4))
 	half := func(b []byte) float32 {
 		out := make([]float32, 1)
-		if err := core.RunDecode(portable(t, "decode", tensor.EncF16), b[:2], out); err != nil {
+		if err := coretest.RunDecode(portable(t, "decode", tensor.EncF16), b[:2], out); err != nil {
 			t.Fatal(err)
 		}
 		return out[0]
@@ -217,7 +218,7 @@ func TestDecodeFormulas(t *testing.T) {
 		block, got, want := make([]byte, i.BlockBytes), make([]float32, i.BlockElements), make([]float32, i.BlockElements)
 		for range 2000 {
 			random(block, r)
-			if err := core.RunDecode(portable(t, "decode", e), block, got); err != nil {
+			if err := coretest.RunDecode(portable(t, "decode", e), block, got); err != nil {
 				t.Fatal(err)
 			}
 			formula(block, want)
@@ -268,7 +269,7 @@ func TestDecodeCodebooks(t *testing.T) {
 			t.Fatalf("%v: a block of %d bytes", e, len(block))
 		}
 		out := make([]float32, i.BlockElements)
-		if err := core.RunDecode(portable(t, "decode", e), block, out); err != nil {
+		if err := coretest.RunDecode(portable(t, "decode", e), block, out); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -359,7 +360,7 @@ func TestEncodeGolden(t *testing.T) {
 			n++
 			in, out := guarded(t, len(g.f32)+1, true)[1:], guarded(t, len(g.blocks), false)
 			copy(in, g.f32)
-			if err := core.RunEncode(k.row, floats(in), out); err != nil {
+			if err := coretest.RunEncode(k.row, floats(in), out); err != nil {
 				t.Fatal(err)
 			}
 			size := info(t, g.encoding).BlockBytes
@@ -385,10 +386,10 @@ func TestEncodeNaN(t *testing.T) {
 			}
 			in[32+at] = float32(math.NaN())
 			blocks, out := make([]byte, 3*info(t, e).BlockBytes), make([]float32, 96)
-			if err := core.RunEncode(portable(t, "encode", e), in, blocks); err != nil {
+			if err := coretest.RunEncode(portable(t, "encode", e), in, blocks); err != nil {
 				t.Fatal(err)
 			}
-			if err := core.RunDecode(portable(t, "decode", e), blocks, out); err != nil {
+			if err := coretest.RunDecode(portable(t, "decode", e), blocks, out); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range out {
@@ -408,12 +409,12 @@ func TestEncodeHalves(t *testing.T) {
 		for i := range 1 << 16 {
 			binary.LittleEndian.PutUint16(all[2*i:], uint16(i))
 		}
-		if err := core.RunDecode(portable(t, "decode", e), all, values); err != nil {
+		if err := coretest.RunDecode(portable(t, "decode", e), all, values); err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range rowsOf("encode")[e] {
 			back := make([]byte, len(all))
-			if err := core.RunEncode(k.row, values, back); err != nil {
+			if err := coretest.RunEncode(k.row, values, back); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range values {
@@ -433,7 +434,7 @@ func TestEncodeHalves(t *testing.T) {
 					continue
 				}
 				out := make([]byte, 6)
-				if err := core.RunEncode(k.row, in, out); err != nil {
+				if err := coretest.RunEncode(k.row, in, out); err != nil {
 					t.Fatal(err)
 				}
 				want := [3]uint16{uint16(i + i&1), uint16(i), uint16(i + 1)}

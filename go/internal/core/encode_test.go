@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -30,10 +31,10 @@ func encodeDecode(t *testing.T, k kernelRow, in []float32) (blocks []byte, out [
 	t.Helper()
 	i := info(t, k.Encoding)
 	blocks, out = make([]byte, len(in)/i.BlockElements*i.BlockBytes), make([]float32, len(in))
-	if err := core.RunEncode(k.row, in, blocks); err != nil {
+	if err := coretest.RunEncode(k.row, in, blocks); err != nil {
 		t.Fatal(err)
 	}
-	if err := core.RunDecode(portable(t, "decode", k.Encoding), blocks, out); err != nil {
+	if err := coretest.RunDecode(portable(t, "decode", k.Encoding), blocks, out); err != nil {
 		t.Fatal(err)
 	}
 	return blocks, out
@@ -113,14 +114,14 @@ func TestEncodeRowsAgree(t *testing.T) {
 				binary.LittleEndian.PutUint32(in[4*j:], math.Float32bits(value(j)))
 			}
 			want := make([]byte, n/i.BlockElements*i.BlockBytes)
-			if err := core.RunEncode(portable(t, "encode", e), floats(in), want); err != nil {
+			if err := coretest.RunEncode(portable(t, "encode", e), floats(in), want); err != nil {
 				t.Fatal(err)
 			}
 			for _, k := range rows {
 				for front := range 2 {
 					got := guarded(t, len(want)+front, front == 1)[front:]
 					copy(got, slices.Repeat([]byte{0x55}, len(got)))
-					if err := core.RunEncode(k.row, floats(in), got); err != nil {
+					if err := coretest.RunEncode(k.row, floats(in), got); err != nil {
 						t.Fatal(err)
 					}
 					if !slices.Equal(got, want) {
@@ -261,7 +262,7 @@ func valued(t *testing.T, x *testTensor, value func(i int) float32) *testTensor 
 	for i := range in {
 		in[i] = value(i)
 	}
-	if err := core.RunEncode(portable(t, "encode", x.Format.Encoding), in, x.bytes); err != nil {
+	if err := coretest.RunEncode(portable(t, "encode", x.Format.Encoding), in, x.bytes); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -287,7 +288,7 @@ func TestEncodeOperation(t *testing.T) {
 		var values []float32
 		indices(x.Layout, func(index []int64, _ int) { values = append(values, ref.at(t, x, index)) })
 		want := newTensor(t, e, dims...)
-		if err := core.RunEncode(portable(t, "encode", e), values, want.bytes); err != nil {
+		if err := coretest.RunEncode(portable(t, "encode", e), values, want.bytes); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range pools {
@@ -333,7 +334,7 @@ func TestEncodeOperation(t *testing.T) {
 
 // An element that no block can hold is named: the first one, wherever the others are and whoever met them first.
 func TestEncodeValues(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(13, 14))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(13, 14))
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for e := range rowsOf("encode") {
 		x := newTensor(t, tensor.EncF32, 40, 4096)
@@ -369,7 +370,7 @@ func TestEncodeValues(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	x := valued(t, newTensor(t, tensor.EncF32, 4, 512), func(i int) float32 { return float32(i) })
 	lattice := newTensor(t, tensor.IQ2_XXS, 4, 512)
 	st := core.Encode(p, nil, &x.View, &lattice.View)
@@ -411,7 +412,7 @@ func BenchmarkEncode(b *testing.B) {
 				out := make([]byte, len(in)/i.BlockElements*i.BlockBytes)
 				b.SetBytes(int64(4 * len(in)))
 				for b.Loop() {
-					if err := core.RunEncode(k.row, in, out); err != nil {
+					if err := coretest.RunEncode(k.row, in, out); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -40,7 +41,7 @@ func FuzzBlocks(f *testing.F) {
 		row := make([]float32, n)
 		for o := range nan {
 			bytes := n / e.BlockElements * e.BlockBytes
-			if err := core.RunDecode(portable(t, "decode", e.ID), w.bytes[o*bytes:][:bytes], row); err != nil {
+			if err := coretest.RunDecode(portable(t, "decode", e.ID), w.bytes[o*bytes:][:bytes], row); err != nil {
 				t.Fatal(err)
 			}
 			for _, v := range row {
@@ -81,12 +82,12 @@ func checkDecoders(t *testing.T, e tensor.EncodingInfo, data []byte, front bool)
 	copy(blocks, data)
 	bytes := len(data) / e.BlockBytes * e.BlockElements * 4
 	want := make([]byte, bytes)
-	if err := core.RunDecode(portable(t, "decode", e.ID), blocks, floats(want)); err != nil {
+	if err := coretest.RunDecode(portable(t, "decode", e.ID), blocks, floats(want)); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range rowsOf("decode")[e.ID] {
 		got := guarded(t, bytes+1, front)[len(data)&1:][:bytes]
-		if err := core.RunDecode(k.row, blocks, floats(got)); err != nil {
+		if err := coretest.RunDecode(k.row, blocks, floats(got)); err != nil {
 			t.Fatal(err)
 		}
 		for i := range bytes / 4 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -40,7 +41,7 @@ func randomBlock(t *testing.T, r *rand.Rand, e tensor.EncodingInfo, decode int, 
 	values := make([]float32, e.BlockElements)
 	for range 100_000 {
 		random(block, r)
-		if err := core.RunDecode(decode, block, values); err != nil {
+		if err := coretest.RunDecode(decode, block, values); err != nil {
 			t.Fatal(err)
 		}
 		square, within := 0.0, 0.0 // mean square; what of it is not the mean of each 8
@@ -184,9 +185,9 @@ func (p *product) run(t *testing.T, k kernelRow, rows, tokens int, odd, wide boo
 	for i := range len(y) / 4 {
 		binary.LittleEndian.PutUint32(y[4*i:], untouched)
 	}
-	tile := core.MatMulTile{X: x, XStride: xRow + gap, W: w, WStride: wRow + gap, Y: floats(y), YStride: yStride,
+	tile := coretest.MatMulTile{X: x, XStride: xRow + gap, W: w, WStride: wRow + gap, Y: floats(y), YStride: yStride,
 		Tokens: tokens, Rows: rows, N: p.n}
-	if err := core.RunMatMulT(k.row, tile); err != nil {
+	if err := coretest.RunMatMulT(k.row, tile); err != nil {
 		t.Fatal(err)
 	}
 	out := make([]uint32, 0, tokens*rows)
@@ -495,7 +496,7 @@ func TestMatMulThreads(t *testing.T) {
 
 // x of one, three and four axes, strided rows of x and y, narrowed rows and columns of w.
 func TestMatMulViews(t *testing.T) {
-	p, r := newPool(t), rand.New(rand.NewPCG(4, 4))
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(4, 4))
 	check := func(what string, x, w, y *testTensor) {
 		t.Helper()
 		ok(t, core.MatMulT(p, nil, &x.View, &w.View, &y.View))
@@ -562,7 +563,7 @@ func must(t *testing.T, l tensor.Layout, f func(tensor.Layout) (tensor.Layout, e
 
 // Refusals name the operand, and nothing has been written.
 func TestMatMulRefuses(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	f32 := func(dims ...int64) *core.View { return &newTensor(t, tensor.EncF32, dims...).View }
 	packed := func(e tensor.Encoding, dims ...int64) *core.View { return &newTensor(t, e, dims...).View }
 	edit := func(v *core.View, f func(l *tensor.Layout)) *core.View {

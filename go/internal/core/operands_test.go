@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -214,7 +215,7 @@ func blocksOf(t *testing.T, r *rand.Rand, e tensor.EncodingInfo) [][]byte {
 			for j := range in {
 				in[j] = float32(r.NormFloat64())
 			}
-			if err := core.RunEncode(portable(t, "encode", e.ID), in, out[i]); err != nil {
+			if err := coretest.RunEncode(portable(t, "encode", e.ID), in, out[i]); err != nil {
 				t.Fatal(err)
 			}
 		case e.ID == tensor.EncF64:
@@ -430,7 +431,7 @@ func (c call) inOrder(t *testing.T, r *rand.Rand, p *core.Pool, i int, e tensor.
 // TestEveryOperandInEveryOrder gives each operand of each operation in each order that there is, and in two that there
 // are not: right, or refused by name.
 func TestEveryOperandInEveryOrder(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	tried := map[core.Op]bool{core.OpDecode: true} // which has rows of kernels and no function
 	for _, c := range calls(rand.New(rand.NewPCG(1, 1)), nil) {
 		tried[c.op] = true
@@ -490,7 +491,7 @@ func TestEveryOperandInEveryOrder(t *testing.T) {
 
 // TestStridesOfOneCellAreNotLookedAt gives the axes of one cell strides that overflow any product.
 func TestStridesOfOneCellAreNotLookedAt(t *testing.T) {
-	p := newPool(t)
+	p := newPool(t, 2)
 	seen := map[core.Op]bool{}
 	for round := range uint64(30) {
 		r := rand.New(rand.NewPCG(round, 9))

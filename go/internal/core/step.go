@@ -105,8 +105,8 @@ func PoolStatus(p *Pool) Status {
 	return Status{Code: OK, Operand: -1}
 }
 
-// use is the pool's address until p.running.RUnlock, when the status is OK.
-func (p *Pool) use() (*C.skeep_pool, Status) {
+// Hold is C's pool, which stays open until Release, when the status is OK.
+func (p *Pool) Hold() (unsafe.Pointer, Status) {
 	if p == nil {
 		return nil, NoPool
 	}
@@ -115,19 +115,22 @@ func (p *Pool) use() (*C.skeep_pool, Status) {
 		p.running.RUnlock()
 		return nil, st
 	}
-	return p.c, Status{Code: OK, Operand: -1}
+	return unsafe.Pointer(p.c), Status{Code: OK, Operand: -1}
 }
+
+// Release ends a successful Hold.
+func (p *Pool) Release() { p.running.RUnlock() }
 
 // run calls an operation of the core: with a pool that stays open meanwhile, the step, and a frame for its views.
 func run(p *Pool, s *Step, op func(*C.skeep_pool, *C.skeep_step, *frame) C.skeep_status) Status {
-	pool, st := p.use()
+	pool, st := p.Hold()
 	if st.Code != OK {
 		return st
 	}
-	defer p.running.RUnlock()
+	defer p.Release()
 	f := s.take()
 	defer s.give(f)
-	return statusOf(op(pool, s.ptr(), f))
+	return statusOf(op((*C.skeep_pool)(pool), s.ptr(), f))
 }
 
 // maxOperands is how many descriptors the frame of a step holds: C's SKEEP_MAX_OPERANDS.

@@ -1,4 +1,4 @@
-package core
+package core_test
 
 import (
 	"runtime"
@@ -6,19 +6,22 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 )
 
-func newPool(t testing.TB, threads int) *Pool {
+func newPool(t testing.TB, threads int) *core.Pool {
 	t.Helper()
-	p, st := NewPool(threads, 0)
+	p, st := core.NewPool(threads, 0)
 	ok(t, st)
 	t.Cleanup(p.Close)
 	return p
 }
 
-func newStep(t testing.TB, roots int) *Step {
+func newStep(t testing.TB, roots int) *core.Step {
 	t.Helper()
-	s, st := NewStep(roots)
+	s, st := core.NewStep(roots)
 	ok(t, st)
 	t.Cleanup(s.Destroy)
 	return s
@@ -42,7 +45,7 @@ func TestRegionRunsEachTaskOnce(t *testing.T) {
 		for _, tasks := range []int{0, 1, 2, 3, 7, 8, 1000} {
 			for range 20 {
 				counts := make([]uint32, tasks)
-				shared, st := region(p, counts, 50, nil, 0)
+				shared, st := coretest.Region(p, counts, 50, nil, 0)
 				ok(t, st)
 				if shared {
 					t.Fatal("two tasks shared a scratch")
@@ -52,7 +55,7 @@ func TestRegionRunsEachTaskOnce(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond) // the workers sleep now
 		counts := make([]uint32, 100)
-		_, st := region(p, counts, 5000, nil, 0)
+		_, st := coretest.Region(p, counts, 5000, nil, 0)
 		ok(t, st)
 		exactlyOnce(t, counts)
 	}
@@ -65,14 +68,14 @@ func TestSecondCallerRunsInline(t *testing.T) {
 	var wg sync.WaitGroup
 	first := make([]uint32, 4)
 	wg.Go(func() {
-		if _, st := region(p, first, 0, &release, 0); st.Code != OK {
+		if _, st := coretest.Region(p, first, 0, &release, 0); st.Code != core.OK {
 			t.Error(st)
 		}
 	})
 	time.Sleep(10 * time.Millisecond)
 	for range 3 {
 		counts := make([]uint32, 10)
-		shared, st := region(p, counts, 10, nil, 0)
+		shared, st := coretest.Region(p, counts, 10, nil, 0)
 		ok(t, st)
 		if shared {
 			t.Error("the spare scratch is not spare")
@@ -82,14 +85,14 @@ func TestSecondCallerRunsInline(t *testing.T) {
 	// Now the second stands still, too: the third has nowhere to go.
 	second := make([]uint32, 4)
 	wg.Go(func() {
-		if _, st := region(p, second, 0, &third, 0); st.Code != OK {
+		if _, st := coretest.Region(p, second, 0, &third, 0); st.Code != core.OK {
 			t.Error(st)
 		}
 	})
 	time.Sleep(10 * time.Millisecond)
-	done := make(chan Status)
+	done := make(chan core.Status)
 	go func() {
-		_, st := region(p, make([]uint32, 3), 0, nil, 0)
+		_, st := coretest.Region(p, make([]uint32, 3), 0, nil, 0)
 		done <- st
 	}()
 	select {
@@ -112,8 +115,8 @@ func TestRegionsOfManyCallers(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				counts := make([]uint32, 17)
-				shared, st := region(p, counts, 20, nil, 0)
-				if st.Code != OK || shared {
+				shared, st := coretest.Region(p, counts, 20, nil, 0)
+				if st.Code != core.OK || shared {
 					t.Error(st, shared)
 					return
 				}
@@ -131,34 +134,34 @@ func TestRegionsOfManyCallers(t *testing.T) {
 
 func TestPoolArguments(t *testing.T) {
 	for _, threads := range []int{-1, 1025, 1 << 21} {
-		if _, st := NewPool(threads, 0); st.Code != ErrArgument {
+		if _, st := core.NewPool(threads, 0); st.Code != core.ErrArgument {
 			t.Error(threads, st)
 		}
 	}
-	if _, st := NewPool(1, 1<<62); st.Code != ErrMemory {
+	if _, st := core.NewPool(1, 1<<62); st.Code != core.ErrMemory {
 		t.Error(st)
 	}
-	p, st := NewPool(0, 0)
+	p, st := core.NewPool(0, 0)
 	ok(t, st)
 	if p.Threads() < 1 || p.Threads() > runtime.NumCPU() {
 		t.Error(p.Threads())
 	}
 	p.Close()
 	x := view(t, allocate(t, 64), 0, f32, 4)
-	is(t, Convert(p, nil, x, x), ErrClosed, PoolClosed.Detail)
-	is(t, Convert(nil, nil, x, x), ErrArgument, NoPool.Detail)
-	for _, p := range []*Pool{nil, new(Pool)} { // neither has threads
+	is(t, core.Convert(p, nil, x, x), core.ErrClosed, core.PoolClosed.Detail)
+	is(t, core.Convert(nil, nil, x, x), core.ErrArgument, core.NoPool.Detail)
+	for _, p := range []*core.Pool{nil, new(core.Pool)} { // neither has threads
 		p.Close()
-		if _, st := region(p, nil, 0, nil, 0); st.Code == OK || p.Threads() != 0 {
+		if _, st := coretest.Region(p, nil, 0, nil, 0); st.Code == core.OK || p.Threads() != 0 {
 			t.Error(st, p.Threads())
 		}
 	}
-	if _, st := NewStep(1 << 16); st.Code != ErrArgument {
+	if _, st := core.NewStep(1 << 16); st.Code != core.ErrArgument {
 		t.Error(st)
 	}
-	var none *Step
-	is(t, none.Begin(), ErrArgument, 0)
-	is(t, none.End(), ErrArgument, 0)
+	var none *core.Step
+	is(t, none.Begin(), core.ErrArgument, 0)
+	is(t, none.End(), core.ErrArgument, 0)
 }
 
 func TestCallsDoNotAllocate(t *testing.T) {
@@ -166,15 +169,15 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	s := newStep(t, 0)
 	x, y := view(t, allocate(t, 256), 0, f32, 8, 8), view(t, allocate(t, 256), 0, f32, 8, 8)
 	index := []int64{1, 2}
-	operands := []*View{x, y}
+	operands := []*core.View{x, y}
 	for name, call := range map[string]func(){
-		"in a step": func() { s.Begin(); Convert(p, s, x, y); s.End() },
-		"bare":      func() { Convert(p, nil, x, y) },
-		"get":       func() { Get(x, index) },
-		"select":    func() { Select(OpConvert, operands) },
-		"check":     func() { Check(x) },
-		"view":      func() { ViewOf(Storage{x.Cell, x.Generation}, 0, f32, shape8x8) },
-		"pin":       func() { pin, _ := Pin(Storage{x.Cell, x.Generation}); Unpin(pin) },
+		"in a step": func() { s.Begin(); core.Convert(p, s, x, y); s.End() },
+		"bare":      func() { core.Convert(p, nil, x, y) },
+		"get":       func() { core.Get(x, index) },
+		"select":    func() { core.Select(core.OpConvert, operands) },
+		"check":     func() { core.Check(x) },
+		"view":      func() { core.ViewOf(core.Storage{x.Cell, x.Generation}, 0, f32, shape8x8) },
+		"pin":       func() { pin, _ := core.Pin(core.Storage{x.Cell, x.Generation}); core.Unpin(pin) },
 	} {
 		if n := testing.AllocsPerRun(100, call); n != 0 {
 			t.Errorf("%s: %v allocations per call", name, n)
@@ -188,7 +191,7 @@ func BenchmarkBareConvert(b *testing.B) {
 	p := newPool(b, 2)
 	x, y := view(b, allocate(b, 256), 0, f32, 8), view(b, allocate(b, 256), 0, f32, 8)
 	for b.Loop() {
-		Convert(p, nil, x, y)
+		core.Convert(p, nil, x, y)
 	}
 }
 
@@ -197,7 +200,7 @@ func BenchmarkStepConvert(b *testing.B) {
 	x, y := view(b, allocate(b, 256), 0, f32, 8), view(b, allocate(b, 256), 0, f32, 8)
 	ok(b, s.Begin())
 	for b.Loop() {
-		Convert(p, s, x, y)
+		core.Convert(p, s, x, y)
 	}
 	ok(b, s.End())
 }
@@ -206,7 +209,7 @@ func BenchmarkRegion(b *testing.B) {
 	p := newPool(b, 2)
 	counts := make([]uint32, 8)
 	for b.Loop() {
-		region(p, counts, 100, nil, 0)
+		coretest.Region(p, counts, 100, nil, 0)
 	}
 }
 
@@ -215,20 +218,20 @@ func BenchmarkRegion(b *testing.B) {
 func TestPoolCloseBesideOperations(t *testing.T) {
 	x, y := view(t, allocate(t, 4<<12), 0, f32, 1<<12), view(t, allocate(t, 4<<12), 0, f32, 1<<12)
 	for round := range 150 {
-		p, st := NewPool(3, 0)
+		p, st := core.NewPool(3, 0)
 		ok(t, st)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
 				for {
-					switch st := Convert(p, nil, x, y); st {
-					case PoolClosed:
+					switch st := core.Convert(p, nil, x, y); st {
+					case core.PoolClosed:
 						if n := p.Threads(); n != 0 {
 							t.Errorf("%d threads", n)
 						}
 						return
 					default:
-						if st.Code != OK {
+						if st.Code != core.OK {
 							t.Error(st)
 							return
 						}
@@ -239,7 +242,7 @@ func TestPoolCloseBesideOperations(t *testing.T) {
 		time.Sleep(time.Duration(round%10) * 20 * time.Microsecond)
 		wg.Go(p.Close)
 		p.Close()
-		is(t, Convert(p, nil, x, y), ErrClosed, PoolClosed.Detail)
+		is(t, core.Convert(p, nil, x, y), core.ErrClosed, core.PoolClosed.Detail)
 		wg.Wait()
 		p.Close()
 	}
@@ -250,9 +253,9 @@ func TestPoolCloseWaits(t *testing.T) {
 	p := newPool(t, 2)
 	var release uint32
 	counts := make([]uint32, 4)
-	ended := make(chan Status, 1)
+	ended := make(chan core.Status, 1)
 	go func() {
-		_, st := region(p, counts, 0, &release, 0)
+		_, st := coretest.Region(p, counts, 0, &release, 0)
 		ended <- st
 	}()
 	for atomic.LoadUint32(&counts[1]) == 0 { // the region runs

@@ -1,4 +1,4 @@
-package core
+package core_test
 
 import (
 	"math"
@@ -11,19 +11,21 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
 // ok fails the test unless a status is OK.
-func ok(t testing.TB, st Status) {
+func ok(t testing.TB, st core.Status) {
 	t.Helper()
-	if st.Code != OK {
+	if st.Code != core.OK {
 		t.Fatal(st)
 	}
 }
 
 // is fails the test unless a status has a code and a detail.
-func is(t testing.TB, st Status, code int32, detail uint64) {
+func is(t testing.TB, st core.Status, code int32, detail uint64) {
 	t.Helper()
 	if st.Code != code || st.Detail != detail {
 		t.Fatalf("%+v (%v), want code %d, detail %d", st, st, code, detail)
@@ -37,17 +39,17 @@ func shape(dims ...int64) tensor.Shape {
 }
 
 // allocate is a storage that the test closes at its end, when it is still open.
-func allocate(t testing.TB, bytes uint64) Storage {
+func allocate(t testing.TB, bytes uint64) core.Storage {
 	t.Helper()
-	s, st := Allocate(bytes, 0)
+	s, st := core.Allocate(bytes, 0)
 	ok(t, st)
-	t.Cleanup(func() { Close(s, nil) })
+	t.Cleanup(func() { core.Close(s, nil) })
 	return s
 }
 
-func view(t testing.TB, s Storage, byte uint64, e tensor.Encoding, dims ...int64) *View {
+func view(t testing.TB, s core.Storage, byte uint64, e tensor.Encoding, dims ...int64) *core.View {
 	t.Helper()
-	v, st := ViewOf(s, byte, e, shape(dims...))
+	v, st := core.ViewOf(s, byte, e, shape(dims...))
 	ok(t, st)
 	return &v
 }
@@ -58,44 +60,44 @@ func TestAllocate(t *testing.T) {
 	for _, c := range []struct{ bytes, alignment, aligned uint64 }{
 		{1, 0, 64}, {100, 1, 64}, {4096, 4096, 4096}, {5, 2 << 20, 2 << 20}, {2 << 20, 0, 2 << 20}, {5<<20 + 3, 64, 2 << 20},
 	} {
-		s, st := Allocate(c.bytes, c.alignment)
+		s, st := core.Allocate(c.bytes, c.alignment)
 		ok(t, st)
-		i, st := InfoOf(s)
+		i, st := core.InfoOf(s)
 		ok(t, st)
 		if i.Bytes != c.bytes || uint64(i.Address)%c.aligned != 0 || i.Domain != tensor.OffHeap || i.ReadOnly || i.IsMark || i.Pins != 0 {
 			t.Errorf("%+v: %+v", c, i)
 		}
-		for _, b := range Memory(i.Address, int(c.bytes)) {
+		for _, b := range core.Memory(i.Address, int(c.bytes)) {
 			if b != 0 {
 				t.Fatal("not zeroed")
 			}
 		}
-		ok(t, Close(s, nil))
+		ok(t, core.Close(s, nil))
 	}
 	for _, c := range []struct {
 		bytes, alignment uint64
 		code             int32
 		detail           uint64
 	}{
-		{0, 0, ErrArgument, 0}, {1, 3, ErrArgument, 1}, {1, 4 << 20, ErrArgument, 1},
-		{math.MaxUint64, 0, ErrMemory, math.MaxUint64}, {math.MaxInt64, 64, ErrMemory, math.MaxInt64}, {1 << 60, 0, ErrMemory, 1 << 60},
+		{0, 0, core.ErrArgument, 0}, {1, 3, core.ErrArgument, 1}, {1, 4 << 20, core.ErrArgument, 1},
+		{math.MaxUint64, 0, core.ErrMemory, math.MaxUint64}, {math.MaxInt64, 64, core.ErrMemory, math.MaxInt64}, {1 << 60, 0, core.ErrMemory, 1 << 60},
 	} {
-		_, st := Allocate(c.bytes, c.alignment)
+		_, st := core.Allocate(c.bytes, c.alignment)
 		is(t, st, c.code, c.detail)
 	}
 }
 
 func TestCountersFollowStorages(t *testing.T) {
-	before := ReadCounters()
-	a, _ := Allocate(1000, 0)
-	b, _ := Borrow(make([]byte, 50), DomainHeap, false)
-	during := ReadCounters()
+	before := core.ReadCounters()
+	a, _ := core.Allocate(1000, 0)
+	b, _ := core.Borrow(make([]byte, 50), core.DomainHeap, false)
+	during := core.ReadCounters()
 	if during.Storages != before.Storages+2 || during.OffHeapBytes != before.OffHeapBytes+1000 || during.HeapBytes != before.HeapBytes+50 {
 		t.Errorf("%+v, then %+v", before, during)
 	}
-	ok(t, Close(a, nil))
-	ok(t, Close(b, nil))
-	after := ReadCounters()
+	ok(t, core.Close(a, nil))
+	ok(t, core.Close(b, nil))
+	after := core.ReadCounters()
 	after.Slots = before.Slots
 	if after != before {
 		t.Errorf("%+v, then %+v", before, after)
@@ -104,23 +106,23 @@ func TestCountersFollowStorages(t *testing.T) {
 
 func TestReusedSlotRefusesOldHandles(t *testing.T) {
 	pool := newPool(t, 1)
-	var stale []View
+	var stale []core.View
 	cells := map[uintptr]int{}
 	for range 50 {
-		s, st := Allocate(64, 0)
+		s, st := core.Allocate(64, 0)
 		ok(t, st)
 		cells[s.Cell]++
 		stale = append(stale, *view(t, s, 0, f32, 4))
-		id, _ := InfoOf(s)
-		ok(t, Close(s, nil))
-		is(t, Close(s, nil), ErrClosed, id.ID)
-		is(t, TryClose(s), ErrClosed, id.ID)
-		is(t, Verify(s), ErrClosed, id.ID)
-		is(t, Reset(s, nil), ErrClosed, id.ID)
-		_, st = Pin(s)
-		is(t, st, ErrClosed, id.ID)
-		_, st = MarkOpen(s)
-		is(t, st, ErrClosed, id.ID)
+		id, _ := core.InfoOf(s)
+		ok(t, core.Close(s, nil))
+		is(t, core.Close(s, nil), core.ErrClosed, id.ID)
+		is(t, core.TryClose(s), core.ErrClosed, id.ID)
+		is(t, core.Verify(s), core.ErrClosed, id.ID)
+		is(t, core.Reset(s, nil), core.ErrClosed, id.ID)
+		_, st = core.Pin(s)
+		is(t, st, core.ErrClosed, id.ID)
+		_, st = core.MarkOpen(s)
+		is(t, st, core.ErrClosed, id.ID)
 	}
 	if len(cells) == 50 {
 		t.Error("no slot was used again: the test shows nothing")
@@ -128,20 +130,20 @@ func TestReusedSlotRefusesOldHandles(t *testing.T) {
 	// All of them against one that is open, in whatever slot it got.
 	y := view(t, allocate(t, 64), 0, f32, 4)
 	for i := range stale {
-		if Live(stale[i].Cell, stale[i].Generation) {
+		if core.Live(stale[i].Cell, stale[i].Generation) {
 			t.Fatal("live")
 		}
-		for operand, st := range []Status{Convert(pool, nil, &stale[i], y), Convert(pool, nil, y, &stale[i])} {
-			is(t, st, ErrClosed, stale[i].Storage)
+		for operand, st := range []core.Status{core.Convert(pool, nil, &stale[i], y), core.Convert(pool, nil, y, &stale[i])} {
+			is(t, st, core.ErrClosed, stale[i].Storage)
 			if int(st.Operand) != operand {
 				t.Fatalf("blames operand %d", st.Operand)
 			}
 		}
-		_, st := Get(&stale[i], []int64{0})
-		is(t, st, ErrClosed, stale[i].Storage)
-		is(t, ReferenceMatMulT(&stale[i], y, y, nil), ErrClosed, stale[i].Storage)
-		_, st = Select(OpConvert, []*View{&stale[i], y})
-		is(t, st, ErrClosed, stale[i].Storage)
+		_, st := core.Get(&stale[i], []int64{0})
+		is(t, st, core.ErrClosed, stale[i].Storage)
+		is(t, core.ReferenceMatMulT(&stale[i], y, y, nil), core.ErrClosed, stale[i].Storage)
+		_, st = core.Select(core.OpConvert, []*core.View{&stale[i], y})
+		is(t, st, core.ErrClosed, stale[i].Storage)
 	}
 }
 
@@ -150,51 +152,51 @@ func TestForgedCells(t *testing.T) {
 	good := view(t, s, 0, f32, 4)
 	word := new(uint64)
 	*word = good.Generation
-	const cellField = uint64(unsafe.Offsetof(View{}.Cell))
+	const cellField = uint64(unsafe.Offsetof(core.View{}.Cell))
 	for name, cell := range map[string]uintptr{
 		"nil": 0, "small": 1, "unaligned": good.Cell + 8, "half a slot": good.Cell + 128, "Go memory": uintptr(unsafe.Pointer(word)),
 		"behind the slab": good.Cell + 1<<30, "before the slab": good.Cell - 1<<30, "all ones": ^uintptr(0),
 	} {
 		v := *good
 		v.Cell = cell
-		if st := Check(&v); st.Code != ErrArgument || st.Operand != 0 || st.Detail != cellField {
+		if st := core.Check(&v); st.Code != core.ErrArgument || st.Operand != 0 || st.Detail != cellField {
 			t.Errorf("%s: %+v", name, st)
 		}
-		h := Storage{cell, good.Generation}
-		if st := Close(h, nil); st.Code != ErrArgument {
+		h := core.Storage{cell, good.Generation}
+		if st := core.Close(h, nil); st.Code != core.ErrArgument {
 			t.Errorf("%s: close: %+v", name, st)
 		}
-		if st := Unpin(h); st.Code != ErrArgument {
+		if st := core.Unpin(h); st.Code != core.ErrArgument {
 			t.Errorf("%s: unpin: %+v", name, st)
 		}
-		if Live(cell, good.Generation) {
+		if core.Live(cell, good.Generation) {
 			t.Errorf("%s is live", name)
 		}
 	}
 	for _, g := range []uint64{0, good.Generation - 1, good.Generation + 1, good.Generation + 2, math.MaxUint64} {
 		v := *good
 		v.Generation = g
-		is(t, Check(&v), ErrClosed, v.Storage)
+		is(t, core.Check(&v), core.ErrClosed, v.Storage)
 	}
-	ok(t, Check(good))
+	ok(t, core.Check(good))
 	// The generation that a closed slot holds is nobody's.
-	ok(t, Close(s, nil))
+	ok(t, core.Close(s, nil))
 	v := *good
 	v.Generation++
-	is(t, Check(&v), ErrClosed, v.Storage)
+	is(t, core.Check(&v), core.ErrClosed, v.Storage)
 }
 
 func TestMarksNest(t *testing.T) {
 	root := allocate(t, 1024)
-	open := func(of Storage) Storage {
-		m, st := MarkOpen(of)
+	open := func(of core.Storage) core.Storage {
+		m, st := core.MarkOpen(of)
 		ok(t, st)
 		return m
 	}
 	v0 := view(t, root, 0, f32, 4)
-	live := func(views ...*View) (n int) {
+	live := func(views ...*core.View) (n int) {
 		for _, v := range views {
-			if Check(v).Code == OK {
+			if core.Check(v).Code == core.OK {
 				n++
 			}
 		}
@@ -206,94 +208,94 @@ func TestMarksNest(t *testing.T) {
 	vb := view(t, b, 16, f32, 4)
 	c := open(root)
 	vc := view(t, c, 32, f32, 4)
-	if info, st := InfoOf(c); st.Code != OK || !info.IsMark || info.Bytes != 1024 || info.ID != v0.Storage {
+	if info, st := core.InfoOf(c); st.Code != core.OK || !info.IsMark || info.Bytes != 1024 || info.ID != v0.Storage {
 		t.Errorf("%+v %v", info, st)
 	}
 	if live(v0, va, vb, vc) != 4 {
 		t.Fatal("all are open")
 	}
-	ok(t, MarkRelease(b, nil))
+	ok(t, core.MarkRelease(b, nil))
 	if live(v0, va) != 2 || live(vb, vc) != 0 {
 		t.Error("release of b ends b and c, not a")
 	}
-	is(t, MarkRelease(c, nil), ErrClosed, v0.Storage)
+	is(t, core.MarkRelease(c, nil), core.ErrClosed, v0.Storage)
 	d := open(root)
 	vd := view(t, d, 48, f32, 4)
 	old := a
-	ok(t, MarkRenew(&a, nil))
+	ok(t, core.MarkRenew(&a, nil))
 	if live(va, vd) != 0 || live(v0) != 1 || a == old || a.Cell != old.Cell {
 		t.Error("renewal ends the views of a and the marks inside, and keeps the slot")
 	}
 	if live(view(t, a, 0, f32, 4)) != 1 {
 		t.Error("a is still open")
 	}
-	if _, st := ViewOf(old, 0, f32, shape(4)); st.Code != ErrClosed {
+	if _, st := core.ViewOf(old, 0, f32, shape(4)); st.Code != core.ErrClosed {
 		t.Error("by its old generation it is not")
 	}
 	e := open(root)
-	ok(t, Reset(root, nil))
+	ok(t, core.Reset(root, nil))
 	if live(view(t, root, 0, f32, 4), v0) != 2 {
 		t.Error("the root stays open, and its own views")
 	}
-	is(t, MarkRelease(a, nil), ErrClosed, v0.Storage)
-	is(t, MarkRelease(e, nil), ErrClosed, v0.Storage)
+	is(t, core.MarkRelease(a, nil), core.ErrClosed, v0.Storage)
+	is(t, core.MarkRelease(e, nil), core.ErrClosed, v0.Storage)
 	// A root is no mark and a mark no root.
-	is(t, MarkRelease(root, nil), ErrArgument, 0)
+	is(t, core.MarkRelease(root, nil), core.ErrArgument, 0)
 	f := open(root)
-	is(t, Close(f, nil), ErrArgument, 0)
-	_, st := MarkOpen(f)
-	is(t, st, ErrArgument, 0)
+	is(t, core.Close(f, nil), core.ErrArgument, 0)
+	_, st := core.MarkOpen(f)
+	is(t, st, core.ErrArgument, 0)
 	vf := view(t, f, 0, f32, 4)
-	ok(t, Close(root, nil))
+	ok(t, core.Close(root, nil))
 	if live(vf, v0) != 0 {
 		t.Error("closing the root ends everything")
 	}
 }
 
 // left fails the test unless a closed storage has so many pins.
-func left(t testing.TB, s Storage, want uint64) {
+func left(t testing.TB, s core.Storage, want uint64) {
 	t.Helper()
-	if got, st := Left(s); st.Code != OK || got != want {
+	if got, st := core.Left(s); st.Code != core.OK || got != want {
 		t.Fatalf("%d pins left, %v, want %d", got, st, want)
 	}
 }
 
 func TestCloseFreesAtTheLastUnpin(t *testing.T) {
-	before := ReadCounters()
-	s, st := Allocate(4096, 0)
+	before := core.ReadCounters()
+	s, st := core.Allocate(4096, 0)
 	ok(t, st)
-	m, st := MarkOpen(s)
+	m, st := core.MarkOpen(s)
 	ok(t, st)
-	pin, st := Pin(m) // through a mark: the root stays, too
+	pin, st := core.Pin(m) // through a mark: the root stays, too
 	ok(t, st)
-	second, st := Pin(s)
+	second, st := core.Pin(s)
 	ok(t, st)
-	i, _ := InfoOf(s)
-	if mark, _ := InfoOf(m); i.Pins != 2 || mark.Pins != 1 {
+	i, _ := core.InfoOf(s)
+	if mark, _ := core.InfoOf(m); i.Pins != 2 || mark.Pins != 1 {
 		t.Error(i.Pins, mark.Pins)
 	}
-	is(t, TryClose(s), ErrBusy, 2)
-	ok(t, Check(view(t, s, 0, f32, 4)))
-	_, st = Left(s)
-	is(t, st, ErrArgument, 0) // it is open
-	ok(t, Close(s, nil))
+	is(t, core.TryClose(s), core.ErrBusy, 2)
+	ok(t, core.Check(view(t, s, 0, f32, 4)))
+	_, st = core.Left(s)
+	is(t, st, core.ErrArgument, 0) // it is open
+	ok(t, core.Close(s, nil))
 	left(t, s, 2)
-	Memory(i.Address, 4096)[4095] = 1 // still there
-	is(t, Close(s, nil), ErrClosed, i.ID)
-	_, st = Pin(s)
-	is(t, st, ErrClosed, i.ID)
-	is(t, Unpin(s), ErrArgument, 0) // a storage is no pin
+	core.Memory(i.Address, 4096)[4095] = 1 // still there
+	is(t, core.Close(s, nil), core.ErrClosed, i.ID)
+	_, st = core.Pin(s)
+	is(t, st, core.ErrClosed, i.ID)
+	is(t, core.Unpin(s), core.ErrArgument, 0) // a storage is no pin
 	left(t, s, 2)
-	ok(t, Unpin(pin))
-	is(t, Unpin(pin), ErrClosed, i.ID) // and takes no other
+	ok(t, core.Unpin(pin))
+	is(t, core.Unpin(pin), core.ErrClosed, i.ID) // and takes no other
 	left(t, s, 1)
-	ok(t, Unpin(second))
-	_, st = Left(s)
-	is(t, st, ErrClosed, i.ID)
-	is(t, Unpin(Storage{}), ErrArgument, 0)
-	is(t, Unpin(allocate(t, 64)), ErrArgument, 0)
-	ok(t, TryClose(allocate(t, 64)))
-	if after := ReadCounters(); after.OffHeapBytes != before.OffHeapBytes+64 {
+	ok(t, core.Unpin(second))
+	_, st = core.Left(s)
+	is(t, st, core.ErrClosed, i.ID)
+	is(t, core.Unpin(core.Storage{}), core.ErrArgument, 0)
+	is(t, core.Unpin(allocate(t, 64)), core.ErrArgument, 0)
+	ok(t, core.TryClose(allocate(t, 64)))
+	if after := core.ReadCounters(); after.OffHeapBytes != before.OffHeapBytes+64 {
 		t.Errorf("%+v, then %+v", before, after)
 	}
 }
@@ -302,19 +304,19 @@ func TestCloseFreesAtTheLastUnpin(t *testing.T) {
 func TestCloseWithinAStep(t *testing.T) {
 	pool, step := newPool(t, 1), newStep(t, 0)
 	y := view(t, allocate(t, 64), 0, f32, 4)
-	for _, handed := range []*Step{nil, step} {
+	for _, handed := range []*core.Step{nil, step} {
 		s := allocate(t, 64)
 		x := view(t, s, 0, f32, 4)
 		ok(t, step.Begin())
-		ok(t, Convert(pool, step, x, y))
-		ok(t, Close(s, handed))
+		ok(t, core.Convert(pool, step, x, y))
+		ok(t, core.Close(s, handed))
 		if handed == nil {
 			left(t, s, 1)
 		}
-		is(t, Convert(pool, step, x, y), ErrClosed, x.Storage)
-		is(t, step.End(), ErrClosed, x.Storage)
-		_, st := Left(s)
-		is(t, st, ErrClosed, x.Storage)
+		is(t, core.Convert(pool, step, x, y), core.ErrClosed, x.Storage)
+		is(t, step.End(), core.ErrClosed, x.Storage)
+		_, st := core.Left(s)
+		is(t, st, core.ErrClosed, x.Storage)
 	}
 }
 
@@ -323,25 +325,25 @@ func TestStepPinsOnceAndOwnsItsClose(t *testing.T) {
 	s := newStep(t, 0)
 	a, b := allocate(t, 64), allocate(t, 64)
 	x, y := view(t, a, 0, f32, 4), view(t, b, 0, f32, 4)
-	is(t, Convert(pool, s, x, y), ErrArgument, 1) // does not run
+	is(t, core.Convert(pool, s, x, y), core.ErrArgument, 1) // does not run
 	ok(t, s.Begin())
-	is(t, s.Begin(), ErrArgument, 0)
+	is(t, s.Begin(), core.ErrArgument, 0)
 	for range 3 {
-		ok(t, Convert(pool, s, x, y))
+		ok(t, core.Convert(pool, s, x, y))
 	}
-	if i, _ := InfoOf(a); i.Pins != 1 {
+	if i, _ := core.InfoOf(a); i.Pins != 1 {
 		t.Errorf("%d pins after three operations", i.Pins)
 	}
-	is(t, TryClose(a), ErrBusy, 1)
-	ok(t, Close(a, s)) // takes the step's own pin
-	is(t, Convert(pool, s, x, y), ErrClosed, x.Storage)
-	is(t, Convert(pool, s, y, y), ErrClosed, x.Storage) // the first error stays
-	if st, op := s.Status(); st.Code != ErrClosed || op != 3 {
+	is(t, core.TryClose(a), core.ErrBusy, 1)
+	ok(t, core.Close(a, s)) // takes the step's own pin
+	is(t, core.Convert(pool, s, x, y), core.ErrClosed, x.Storage)
+	is(t, core.Convert(pool, s, y, y), core.ErrClosed, x.Storage) // the first error stays
+	if st, op := s.Status(); st.Code != core.ErrClosed || op != 3 {
 		t.Errorf("%v at operation %d", st, op)
 	}
-	is(t, s.End(), ErrClosed, x.Storage)
-	is(t, s.End(), ErrArgument, 0)
-	if i, _ := InfoOf(b); i.Pins != 0 {
+	is(t, s.End(), core.ErrClosed, x.Storage)
+	is(t, s.End(), core.ErrArgument, 0)
+	if i, _ := core.InfoOf(b); i.Pins != 0 {
 		t.Errorf("%d pins after the step", i.Pins)
 	}
 	ok(t, s.Begin())
@@ -353,31 +355,31 @@ func TestStepRefusesMoreRootsThanItWasMadeFor(t *testing.T) {
 	s := newStep(t, 40)
 	ok(t, s.Begin())
 	y := view(t, allocate(t, 64), 0, f32, 4)
-	var storages []Storage
+	var storages []core.Storage
 	for i := range 40 {
 		storages = append(storages, allocate(t, 64))
-		st := Convert(pool, s, view(t, storages[i], 0, f32, 4), y)
+		st := core.Convert(pool, s, view(t, storages[i], 0, f32, 4), y)
 		if i == 39 { // y's is the fortieth
-			is(t, st, ErrMemory, 40)
+			is(t, st, core.ErrMemory, 40)
 			break
 		}
 		ok(t, st)
 	}
 	for i, a := range storages[:39] {
-		if info, _ := InfoOf(a); info.Pins != 1 {
+		if info, _ := core.InfoOf(a); info.Pins != 1 {
 			t.Fatalf("storage %d: %d pins", i, info.Pins)
 		}
 	}
-	ok(t, Close(storages[7], s)) // leaves the others findable
+	ok(t, core.Close(storages[7], s)) // leaves the others findable
 	for i, a := range storages {
-		info, _ := InfoOf(a)
+		info, _ := core.InfoOf(a)
 		if want := uint64(1); i != 7 && i != 39 && info.Pins != want {
 			t.Fatalf("storage %d: %d pins", i, info.Pins)
 		}
 	}
-	is(t, s.End(), ErrMemory, 40)
+	is(t, s.End(), core.ErrMemory, 40)
 	for i, a := range storages {
-		if info, st := InfoOf(a); i != 7 && (st.Code != OK || info.Pins != 0) {
+		if info, st := core.InfoOf(a); i != 7 && (st.Code != core.OK || info.Pins != 0) {
 			t.Fatalf("storage %d: %d pins, %v", i, info.Pins, st)
 		}
 	}
@@ -387,23 +389,23 @@ func TestStepRefusesMoreRootsThanItWasMadeFor(t *testing.T) {
 // own storage's bytes or a clean error.
 func TestConcurrentCloseAgainstPins(t *testing.T) {
 	pool := newPool(t, 2)
-	before := ReadCounters()
+	before := core.ReadCounters()
 	type shared struct {
-		storage Storage
-		view    View
+		storage core.Storage
+		view    core.View
 	}
 	var current [4]atomic.Pointer[shared]
 	make1 := func(i int) *shared {
-		s, st := Allocate(64, 0)
-		if st.Code != OK {
+		s, st := core.Allocate(64, 0)
+		if st.Code != core.OK {
 			t.Error(st)
 		}
-		v, st := ViewOf(s, 0, f32, shape(4))
-		if st.Code != OK {
+		v, st := core.ViewOf(s, 0, f32, shape(4))
+		if st.Code != core.OK {
 			t.Error(st)
 		}
-		info, _ := InfoOf(s)
-		copy(Memory(info.Address, 16), unsafe.Slice((*byte)(unsafe.Pointer(&[4]float32{float32(i), 0, 0, float32(i)})), 16))
+		info, _ := core.InfoOf(s)
+		copy(core.Memory(info.Address, 16), unsafe.Slice((*byte)(unsafe.Pointer(&[4]float32{float32(i), 0, 0, float32(i)})), 16))
 		return &shared{s, v}
 	}
 	for i := range current {
@@ -414,38 +416,38 @@ func TestConcurrentCloseAgainstPins(t *testing.T) {
 	var used, refused atomic.Int64
 	for range 6 {
 		users.Go(func() {
-			step, st := NewStep(0)
-			if st.Code != OK {
+			step, st := core.NewStep(0)
+			if st.Code != core.OK {
 				t.Error(st)
 				return
 			}
 			defer step.Destroy()
-			room, _ := Allocate(64, 0)
-			defer Close(room, nil)
-			y, _ := ViewOf(room, 0, f32, shape(4))
-			info, _ := InfoOf(room)
+			room, _ := core.Allocate(64, 0)
+			defer core.Close(room, nil)
+			y, _ := core.ViewOf(room, 0, f32, shape(4))
+			info, _ := core.InfoOf(room)
 			for n := 0; !stop.Load(); n++ {
 				i := n % len(current)
 				v := current[i].Load().view
 				s := step
 				if n%3 == 0 {
 					s = nil // a bare call
-				} else if st := s.Begin(); st.Code != OK {
+				} else if st := s.Begin(); st.Code != core.OK {
 					t.Error(st)
 				}
-				st := Convert(pool, s, &v, &y)
-				got := *(*[4]float32)(unsafe.Pointer(unsafe.SliceData(Memory(info.Address, 16))))
+				st := core.Convert(pool, s, &v, &y)
+				got := *(*[4]float32)(unsafe.Pointer(unsafe.SliceData(core.Memory(info.Address, 16))))
 				if s != nil {
 					s.End()
 				}
 				switch st.Code {
-				case OK:
+				case core.OK:
 					used.Add(1)
 					if want := [4]float32{float32(i), 0, 0, float32(i)}; got != want {
 						t.Errorf("read %v, want %v", got, want)
 						return
 					}
-				case ErrClosed:
+				case core.ErrClosed:
 					refused.Add(1)
 				default:
 					t.Error(st)
@@ -460,15 +462,15 @@ func TestConcurrentCloseAgainstPins(t *testing.T) {
 				i := c + 2*(n%2)
 				old := current[i].Load()
 				fresh := make1(i)
-				var st Status
+				var st core.Status
 				switch n % 2 {
 				case 0:
-					st = Close(old.storage, nil)
+					st = core.Close(old.storage, nil)
 				default:
-					for st = TryClose(old.storage); st.Code == ErrBusy; st = TryClose(old.storage) {
+					for st = core.TryClose(old.storage); st.Code == core.ErrBusy; st = core.TryClose(old.storage) {
 					}
 				}
-				if st.Code != OK {
+				if st.Code != core.OK {
 					t.Error(st)
 				}
 				runtime.Gosched() // users meet the closed one
@@ -480,26 +482,26 @@ func TestConcurrentCloseAgainstPins(t *testing.T) {
 	stop.Store(true)
 	users.Wait()
 	for i := range current {
-		ok(t, Close(current[i].Load().storage, nil))
+		ok(t, core.Close(current[i].Load().storage, nil))
 	}
 	if used.Load() == 0 || refused.Load() == 0 {
 		t.Error("the test shows nothing")
 	}
 	t.Logf("%d reads, %d refused", used.Load(), refused.Load())
-	if after := ReadCounters(); after.Storages != before.Storages || after.OffHeapBytes != before.OffHeapBytes {
+	if after := core.ReadCounters(); after.Storages != before.Storages || after.OffHeapBytes != before.OffHeapBytes {
 		t.Errorf("%+v, then %+v", before, after)
 	}
 }
 
 func TestMarkReleaseWaitsForReaders(t *testing.T) {
 	root := allocate(t, 64)
-	m, st := MarkOpen(root)
+	m, st := core.MarkOpen(root)
 	ok(t, st)
-	pin, st := Pin(m)
+	pin, st := core.Pin(m)
 	ok(t, st)
-	done := make(chan Status)
-	go func() { done <- MarkRelease(m, nil) }()
-	for Live(m.Cell, m.Generation) {
+	done := make(chan core.Status)
+	go func() { done <- core.MarkRelease(m, nil) }()
+	for core.Live(m.Cell, m.Generation) {
 		time.Sleep(time.Millisecond)
 	}
 	select {
@@ -507,66 +509,66 @@ func TestMarkReleaseWaitsForReaders(t *testing.T) {
 		t.Fatal("released under a pin")
 	case <-time.After(20 * time.Millisecond):
 	}
-	ok(t, Unpin(pin))
+	ok(t, core.Unpin(pin))
 	ok(t, <-done)
 }
 
 func TestBorrow(t *testing.T) {
 	memory := make([]byte, 64)
-	s, st := Borrow(memory[3:], DomainHeap, true)
+	s, st := core.Borrow(memory[3:], core.DomainHeap, true)
 	ok(t, st)
 	x := view(t, s, 1, f32, 4)
 	if x.Data != uintptr(unsafe.Pointer(&memory[4])) {
 		t.Error("not where it is")
 	}
 	pool := newPool(t, 1)
-	st = Convert(pool, nil, view(t, allocate(t, 16), 0, f32, 4), x)
-	is(t, st, ErrReadOnly, x.Storage)
+	st = core.Convert(pool, nil, view(t, allocate(t, 16), 0, f32, 4), x)
+	is(t, st, core.ErrReadOnly, x.Storage)
 	if st.Operand != 1 {
 		t.Error(st.Operand)
 	}
-	ok(t, Close(s, nil))
-	_, st = Borrow(nil, DomainHeap, false)
-	is(t, st, ErrArgument, 0)
-	_, st = Borrow(memory, 2, false)
-	is(t, st, ErrArgument, 2)
-	if _, st = Borrow(memory, 3, false); st.Code != ErrNoKernel {
+	ok(t, core.Close(s, nil))
+	_, st = core.Borrow(nil, core.DomainHeap, false)
+	is(t, st, core.ErrArgument, 0)
+	_, st = core.Borrow(memory, 2, false)
+	is(t, st, core.ErrArgument, 2)
+	if _, st = core.Borrow(memory, 3, false); st.Code != core.ErrNoKernel {
 		t.Error("the device domain has no implementation:", st)
 	}
 }
 
 func TestReleaseRunsOnceAtTheLastPin(t *testing.T) {
 	room := allocate(t, 128)
-	i, _ := InfoOf(room)
+	i, _ := core.InfoOf(room)
 	count := i.Address + 64
-	released := func() uint32 { return *(*uint32)(unsafe.Pointer(unsafe.SliceData(Memory(count, 4)))) }
+	released := func() uint32 { return *(*uint32)(unsafe.Pointer(unsafe.SliceData(core.Memory(count, 4)))) }
 	pool, step := newPool(t, 1), newStep(t, 0)
 	y := view(t, allocate(t, 64), 0, f32, 4)
-	for n, end := range []func(s Storage){
-		func(s Storage) { ok(t, Close(s, nil)) },
-		func(s Storage) { ok(t, TryClose(s)) },
-		func(s Storage) {
-			pin, st := Pin(s)
+	for n, end := range []func(s core.Storage){
+		func(s core.Storage) { ok(t, core.Close(s, nil)) },
+		func(s core.Storage) { ok(t, core.TryClose(s)) },
+		func(s core.Storage) {
+			pin, st := core.Pin(s)
 			ok(t, st)
-			ok(t, Close(s, nil))
+			ok(t, core.Close(s, nil))
 			if released() != 2 {
 				t.Error("released under a pin")
 			}
-			ok(t, Unpin(pin))
+			ok(t, core.Unpin(pin))
 		},
-		func(s Storage) { // closed inside of a step that uses it
+		func(s core.Storage) { // closed inside of a step that uses it
 			ok(t, step.Begin())
 			x := view(t, s, 0, f32, 4)
-			ok(t, Convert(pool, step, x, y))
-			ok(t, Close(s, nil))
-			is(t, Convert(pool, step, x, y), ErrClosed, x.Storage)
+			ok(t, core.Convert(pool, step, x, y))
+			ok(t, core.Close(s, nil))
+			is(t, core.Convert(pool, step, x, y), core.ErrClosed, x.Storage)
 			if released() != 3 {
 				t.Error("released inside of the step")
 			}
 			step.End()
 		},
 	} {
-		s, st := borrowReleased(i.Address, 64, count)
+		s, st := coretest.BorrowReleased(i.Address, 64, count)
 		ok(t, st)
 		end(s)
 		if released() != uint32(n+1) {
@@ -578,7 +580,7 @@ func TestReleaseRunsOnceAtTheLastPin(t *testing.T) {
 // ---- mapped files ----
 
 // mapped writes float32(0), float32(1), … into a file from byte head on and maps all of them.
-func mapped(t testing.TB, head, n int) (*os.File, Storage) {
+func mapped(t testing.TB, head, n int) (*os.File, core.Storage) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "data"))
 	if err != nil {
@@ -592,11 +594,11 @@ func mapped(t testing.TB, head, n int) (*os.File, Storage) {
 	if _, err := f.WriteAt(unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 4*n), int64(head)); err != nil {
 		t.Fatal(err)
 	}
-	ok(t, FaultGuardInstall())
-	ok(t, FaultGuardInstall())
-	s, st := Map(int(f.Fd()), uint64(head), uint64(4*n))
+	ok(t, core.FaultGuardInstall())
+	ok(t, core.FaultGuardInstall())
+	s, st := core.Map(int(f.Fd()), uint64(head), uint64(4*n))
 	ok(t, st)
-	t.Cleanup(func() { Close(s, nil) })
+	t.Cleanup(func() { core.Close(s, nil) })
 	return f, s
 }
 
@@ -604,44 +606,44 @@ func TestMap(t *testing.T) {
 	pool := newPool(t, 2)
 	for _, head := range []int{0, 1, 4095, 4096, 12345} {
 		f, s := mapped(t, head, 5000)
-		i, st := InfoOf(s)
+		i, st := core.InfoOf(s)
 		ok(t, st)
 		if i.Domain != tensor.Mapped || !i.ReadOnly || i.Bytes != 20000 || int(i.Address)%4096 != head%4096 {
 			t.Errorf("%+v", i)
 		}
 		f.Close() // the core has its own
 		x, y := view(t, s, 0, f32, 5000), view(t, allocate(t, 20000), 0, f32, 5000)
-		ok(t, Convert(pool, nil, x, y))
+		ok(t, core.Convert(pool, nil, x, y))
 		for _, at := range []int64{0, 1, 4999} {
-			if v, st := Get(y, []int64{at}); st.Code != OK || v != float64(at) {
+			if v, st := core.Get(y, []int64{at}); st.Code != core.OK || v != float64(at) {
 				t.Error(at, v, st)
 			}
 		}
-		ok(t, Verify(s))
+		ok(t, core.Verify(s))
 		for advice := range uint32(4) {
-			ok(t, Advise(s, 17, 19000, advice))
+			ok(t, core.Advise(s, 17, 19000, advice))
 		}
-		is(t, Advise(s, 0, 1, 4), ErrArgument, 3)
-		is(t, Advise(s, 1, 20000, 0), ErrBounds, 20001)
-		ok(t, Convert(pool, nil, x, y))
-		if n, st := Resident(s); st.Code != OK || n != 20000 {
+		is(t, core.Advise(s, 0, 1, 4), core.ErrArgument, 3)
+		is(t, core.Advise(s, 1, 20000, 0), core.ErrBounds, 20001)
+		ok(t, core.Convert(pool, nil, x, y))
+		if n, st := core.Resident(s); st.Code != core.OK || n != 20000 {
 			t.Error(n, st) // just read
 		}
-		ok(t, Close(s, nil))
+		ok(t, core.Close(s, nil))
 	}
 	f, s := mapped(t, 0, 100)
 	for _, c := range []struct{ offset, length uint64 }{{0, 401}, {401, 1}, {math.MaxUint64, 2}, {1, math.MaxUint64}} {
-		if _, st := Map(int(f.Fd()), c.offset, c.length); st.Code != ErrBounds {
+		if _, st := core.Map(int(f.Fd()), c.offset, c.length); st.Code != core.ErrBounds {
 			t.Error(c, st)
 		}
 	}
-	if _, st := Map(-1, 0, 1); st.Code != ErrIO || st.Detail != 9 {
+	if _, st := core.Map(-1, 0, 1); st.Code != core.ErrIO || st.Detail != 9 {
 		t.Error(st)
 	}
-	_, st := Resident(allocate(t, 64))
-	is(t, st, ErrArgument, 0)
+	_, st := core.Resident(allocate(t, 64))
+	is(t, st, core.ErrArgument, 0)
 	x := view(t, s, 0, f32, 100)
-	if st := Convert(pool, nil, view(t, allocate(t, 400), 0, f32, 100), x); st.Code != ErrReadOnly {
+	if st := core.Convert(pool, nil, view(t, allocate(t, 400), 0, f32, 100), x); st.Code != core.ErrReadOnly {
 		t.Error(st)
 	}
 }
@@ -653,32 +655,32 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 			const n = 1 << 18
 			f, s := mapped(t, 0, n)
 			x, y := view(t, s, 0, f32, n), view(t, allocate(t, 4*n), 0, f32, n)
-			ok(t, Convert(pool, nil, x, y))
+			ok(t, core.Convert(pool, nil, x, y))
 			if err := f.Truncate(8192); err != nil {
 				t.Fatal(err)
 			}
-			st := Convert(pool, nil, x, y)
-			if st.Code != ErrFault || st.Detail < uint64(x.Data)+8192 || st.Detail >= uint64(x.Data)+4*n {
+			st := core.Convert(pool, nil, x, y)
+			if st.Code != core.ErrFault || st.Detail < uint64(x.Data)+8192 || st.Detail >= uint64(x.Data)+4*n {
 				t.Fatalf("%+v: %v", st, st)
 			}
-			_, st = Get(x, []int64{n - 1})
-			if st.Code != ErrFault {
+			_, st = core.Get(x, []int64{n - 1})
+			if st.Code != core.ErrFault {
 				t.Fatal(st)
 			}
-			if _, st := Get(x, []int64{100}); st.Code != ErrChanged { // still there, and no longer to be believed
+			if _, st := core.Get(x, []int64{100}); st.Code != core.ErrChanged { // still there, and no longer to be believed
 				t.Fatal(st)
 			}
 			w := view(t, s, 0, f32, 512, 512)
 			z := view(t, allocate(t, 4*512*512), 0, f32, 512, 512)
-			if st := ReferenceMatMulT(w, w, z, nil); st.Code != ErrFault {
+			if st := core.ReferenceMatMulT(w, w, z, nil); st.Code != core.ErrFault {
 				t.Fatal(st)
 			}
-			is(t, Verify(s), ErrChanged, x.Storage)
-			ok(t, Close(s, nil))
+			is(t, core.Verify(s), core.ErrChanged, x.Storage)
+			ok(t, core.Close(s, nil))
 		}
 		// The pool still works.
 		counts := make([]uint32, 100)
-		_, st := region(pool, counts, 0, nil, 0)
+		_, st := coretest.Region(pool, counts, 0, nil, 0)
 		ok(t, st)
 		exactlyOnce(t, counts)
 	}
@@ -692,10 +694,10 @@ func TestFaultOfAWorker(t *testing.T) {
 		if err := f.Truncate(0); err != nil {
 			t.Fatal(err)
 		}
-		info, _ := InfoOf(s)
-		_, st := region(pool, make([]uint32, 64), 0, nil, info.Address+5000)
-		is(t, st, ErrFault, uint64(info.Address+5000))
-		ok(t, Close(s, nil))
+		info, _ := core.InfoOf(s)
+		_, st := coretest.Region(pool, make([]uint32, 64), 0, nil, info.Address+5000)
+		is(t, st, core.ErrFault, uint64(info.Address+5000))
+		ok(t, core.Close(s, nil))
 	}
 }
 
@@ -720,13 +722,13 @@ func TestTruncationWhileOperationsRun(t *testing.T) {
 	faults, changes := 0, 0
 	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
 		ok(t, step.Begin())
-		Convert(pool, step, x, y)
+		core.Convert(pool, step, x, y)
 		switch st := step.End(); st.Code {
-		case ErrFault:
+		case core.ErrFault:
 			faults++
-		case ErrChanged:
+		case core.ErrChanged:
 			changes++
-		case OK: // between two truncations, before the first
+		case core.OK: // between two truncations, before the first
 		default:
 			t.Fatal(st)
 		}
@@ -746,19 +748,19 @@ func TestChangeWithinThePageIsNoticedAtTheEndOfTheStep(t *testing.T) {
 	x, y := view(t, s, 0, f32, 1000), view(t, allocate(t, 4000), 0, f32, 1000)
 	step := newStep(t, 0)
 	ok(t, step.Begin())
-	ok(t, Convert(pool, step, x, y))
+	ok(t, core.Convert(pool, step, x, y))
 	if err := f.Truncate(3000); err != nil {
 		t.Fatal(err)
 	}
-	ok(t, Convert(pool, step, x, y))
-	is(t, step.End(), ErrChanged, x.Storage)
+	ok(t, core.Convert(pool, step, x, y))
+	is(t, step.End(), core.ErrChanged, x.Storage)
 	// A rewrite of the same length shows in the time.
 	f, s = mapped(t, 0, 1000)
-	ok(t, Verify(s))
+	ok(t, core.Verify(s))
 	if err := os.Chtimes(f.Name(), time.Now(), time.Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if st := Verify(s); st.Code != ErrChanged {
+	if st := core.Verify(s); st.Code != core.ErrChanged {
 		t.Error(st)
 	}
 }

@@ -1,4 +1,4 @@
-package core
+package core_test
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -17,8 +19,8 @@ const (
 	a8 = tensor.Encoding(256)
 )
 
-// ordered is view v in another order of its blocks.
-func ordered(t testing.TB, v *View, o tensor.Order) *View {
+// reordered is view v in another order of its blocks.
+func reordered(t testing.TB, v *core.View, o tensor.Order) *core.View {
 	t.Helper()
 	l, err := tensor.LayoutOf(v.Format, v.Layout.Dims(), o)
 	if err != nil {
@@ -47,9 +49,9 @@ func TestExampleOfTheDesign(t *testing.T) {
 		order tensor.Order
 		want  int
 	}{{tensor.Order{}, 13}, {tensor.Order{Family: tensor.InputBlockMajor}, 6}, {tensor.Panels(4), 6}, {tensor.Panels(3), 5}} {
-		w := ordered(t, v, c.order)
-		ok(t, Check(w))
-		if got := cellOffset(w, [4]int64{2, 1*32 + 5}); got != c.want*34 {
+		w := reordered(t, v, c.order)
+		ok(t, core.Check(w))
+		if got := coretest.CellOffset(w, [4]int64{2, 1*32 + 5}); got != c.want*34 {
 			t.Errorf("%s: cell (2, 1) is %d bytes from the start, want %d blocks", c.order, got, c.want)
 		}
 	}
@@ -63,11 +65,11 @@ func TestOrders(t *testing.T) {
 		bytes := uint64(planes * out * bpr * 34)
 		s := allocate(t, bytes)
 		plain := view(t, s, 0, q8, planes, out, bpr*32)
-		info, _ := InfoOf(s)
-		memory := Memory(info.Address, int(bytes))
+		info, _ := core.InfoOf(s)
+		memory := core.Memory(info.Address, int(bytes))
 		for _, o := range orders {
-			v := ordered(t, plain, o)
-			ok(t, Check(v))
+			v := reordered(t, plain, o)
+			ok(t, core.Check(v))
 			for plane := range int64(planes) {
 				for row := range out {
 					for b := range int64(bpr) {
@@ -82,7 +84,7 @@ func TestOrders(t *testing.T) {
 			for plane := range int64(planes) {
 				for row := range out {
 					for i := range int64(bpr * 32) {
-						got, st := Get(v, []int64{plane, row, i})
+						got, st := core.Get(v, []int64{plane, row, i})
 						ok(t, st)
 						if want := float64((plane*53 + row*7 + i/32*29 + i%32) % 127); got != want {
 							t.Fatalf("%s, %d rows: [%d %d %d] = %v, want %v", o, out, plane, row, i, got, want)
@@ -97,8 +99,8 @@ func TestOrders(t *testing.T) {
 func TestViewsWithOffsetsAndStrides(t *testing.T) {
 	const n = 60
 	s := allocate(t, 4*n)
-	info, _ := InfoOf(s)
-	memory := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(Memory(info.Address, 4*n)))), n)
+	info, _ := core.InfoOf(s)
+	memory := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(core.Memory(info.Address, 4*n)))), n)
 	for i := range memory {
 		memory[i] = float32(i)
 	}
@@ -120,7 +122,7 @@ func TestViewsWithOffsetsAndStrides(t *testing.T) {
 		copy(w.Layout.Shape[:], c.shape[:])
 		copy(w.Layout.Stride[:], c.stride[:])
 		w.Layout.Offset = c.offset
-		if st := Check(&w); (st.Code == OK) != c.ok || !c.ok && (st.Code != ErrBounds || st.Detail != 4*uint64(c.offset+
+		if st := core.Check(&w); (st.Code == core.OK) != c.ok || !c.ok && (st.Code != core.ErrBounds || st.Detail != 4*uint64(c.offset+
 			(c.shape[0]-1)*c.stride[0]+(c.shape[1]-1)*c.stride[1]+(c.shape[2]-1)*c.stride[2]+1)) {
 			t.Errorf("%+v: %+v", c, st)
 		}
@@ -130,8 +132,8 @@ func TestViewsWithOffsetsAndStrides(t *testing.T) {
 		for i := range c.shape[0] {
 			for j := range c.shape[1] {
 				for k := range c.shape[2] {
-					got, st := Get(&w, []int64{i, j, k})
-					if want := float64(c.offset + i*c.stride[0] + j*c.stride[1] + k*c.stride[2]); st.Code != OK || got != want {
+					got, st := core.Get(&w, []int64{i, j, k})
+					if want := float64(c.offset + i*c.stride[0] + j*c.stride[1] + k*c.stride[2]); st.Code != core.OK || got != want {
 						t.Fatalf("%+v [%d %d %d]: %v (%v), want %v", c, i, j, k, got, st, want)
 					}
 				}
@@ -139,73 +141,73 @@ func TestViewsWithOffsetsAndStrides(t *testing.T) {
 		}
 	}
 	for axis, index := range [][]int64{{3, 0, 0}, {0, -1, 0}, {0, 0, math.MaxInt64}} {
-		_, st := Get(v, index)
-		is(t, st, ErrIndex, uint64(axis))
+		_, st := core.Get(v, index)
+		is(t, st, core.ErrIndex, uint64(axis))
 	}
 }
 
 func TestCheckRefusesByName(t *testing.T) {
 	s := allocate(t, 4*6*34)
 	field := func(f uintptr) uint64 { return uint64(f) }
-	var z View
+	var z core.View
 	layout := unsafe.Offsetof(z.Layout)
 	for name, c := range map[string]struct {
-		change func(*View)
+		change func(*core.View)
 		code   int32
 		detail uint64
 	}{
-		"reserved":            {func(v *View) { *(*uint64)(unsafe.Add(unsafe.Pointer(v), unsafe.Sizeof(z)-8)) = 1 }, ErrArgument, field(unsafe.Sizeof(z) - 24)},
-		"unknown encoding":    {func(v *View) { v.Format.Encoding = 99 }, ErrFormat, 99},
-		"retired encoding":    {func(v *View) { v.Format.Encoding = 4 }, ErrFormat, 4},
-		"far encoding":        {func(v *View) { v.Format.Encoding = 60000 }, ErrFormat, 60000},
-		"dtype":               {func(v *View) { v.Format.DType = tensor.F16 }, ErrArgument, field(unsafe.Offsetof(z.Format))},
-		"block":               {func(v *View) { v.Layout.Block = 64 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Block))},
-		"rank":                {func(v *View) { v.Layout.Rank = 5 }, ErrShape, 5},
-		"extent 0":            {func(v *View) { v.Layout.Shape[1] = 0 }, ErrShape, 1},
-		"negative extent":     {func(v *View) { v.Layout.Shape[0] = -4 }, ErrShape, 0},
-		"part of a block":     {func(v *View) { v.Layout.Shape[1] = 6*32 - 1 }, ErrShape, 1},
-		"unused extent":       {func(v *View) { v.Layout.Shape[3] = 2 }, ErrShape, 3},
-		"unused stride":       {func(v *View) { v.Layout.Stride[2] = 1 }, ErrLayout, 2},
-		"negative stride":     {func(v *View) { v.Layout.Stride[0] = -6 }, ErrLayout, 0},
-		"block axis":          {func(v *View) { v.Layout.BlockAxis = 2 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.BlockAxis))},
-		"no block axis":       {func(v *View) { v.Layout.BlockAxis = -1 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.BlockAxis))},
-		"row axis":            {func(v *View) { v.Layout.RowAxis = 0 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.RowAxis))},
-		"family":              {func(v *View) { v.Layout.Order.Family, v.Layout.RowAxis = 3, 0 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order))},
-		"panel without order": {func(v *View) { v.Layout.Order.Panel = 4 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 1)},
-		"interleave":          {func(v *View) { v.Layout.Order.Interleave = 4 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 2)},
-		"panel of 0":          {func(v *View) { v.Layout.Order.Family, v.Layout.RowAxis = tensor.RowPanel, 0 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 1)},
-		"panel stride": {func(v *View) {
+		"reserved":            {func(v *core.View) { *(*uint64)(unsafe.Add(unsafe.Pointer(v), unsafe.Sizeof(z)-8)) = 1 }, core.ErrArgument, field(unsafe.Sizeof(z) - 24)},
+		"unknown encoding":    {func(v *core.View) { v.Format.Encoding = 99 }, core.ErrFormat, 99},
+		"retired encoding":    {func(v *core.View) { v.Format.Encoding = 4 }, core.ErrFormat, 4},
+		"far encoding":        {func(v *core.View) { v.Format.Encoding = 60000 }, core.ErrFormat, 60000},
+		"dtype":               {func(v *core.View) { v.Format.DType = tensor.F16 }, core.ErrArgument, field(unsafe.Offsetof(z.Format))},
+		"block":               {func(v *core.View) { v.Layout.Block = 64 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Block))},
+		"rank":                {func(v *core.View) { v.Layout.Rank = 5 }, core.ErrShape, 5},
+		"extent 0":            {func(v *core.View) { v.Layout.Shape[1] = 0 }, core.ErrShape, 1},
+		"negative extent":     {func(v *core.View) { v.Layout.Shape[0] = -4 }, core.ErrShape, 0},
+		"part of a block":     {func(v *core.View) { v.Layout.Shape[1] = 6*32 - 1 }, core.ErrShape, 1},
+		"unused extent":       {func(v *core.View) { v.Layout.Shape[3] = 2 }, core.ErrShape, 3},
+		"unused stride":       {func(v *core.View) { v.Layout.Stride[2] = 1 }, core.ErrLayout, 2},
+		"negative stride":     {func(v *core.View) { v.Layout.Stride[0] = -6 }, core.ErrLayout, 0},
+		"block axis":          {func(v *core.View) { v.Layout.BlockAxis = 2 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.BlockAxis))},
+		"no block axis":       {func(v *core.View) { v.Layout.BlockAxis = -1 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.BlockAxis))},
+		"row axis":            {func(v *core.View) { v.Layout.RowAxis = 0 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.RowAxis))},
+		"family":              {func(v *core.View) { v.Layout.Order.Family, v.Layout.RowAxis = 3, 0 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order))},
+		"panel without order": {func(v *core.View) { v.Layout.Order.Panel = 4 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 1)},
+		"interleave":          {func(v *core.View) { v.Layout.Order.Interleave = 4 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 2)},
+		"panel of 0":          {func(v *core.View) { v.Layout.Order.Family, v.Layout.RowAxis = tensor.RowPanel, 0 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Order) + 1)},
+		"panel stride": {func(v *core.View) {
 			v.Layout.Order, v.Layout.RowAxis = tensor.Panels(2), 0
-		}, ErrLayout, 1},
-		"part of a panel's row": {func(v *View) {
+		}, core.ErrLayout, 1},
+		"part of a panel's row": {func(v *core.View) {
 			v.Layout.Order, v.Layout.RowAxis = tensor.Panels(2), 0
 			v.Layout.Stride[1], v.Layout.Shape[1] = 2, 3*32
-		}, ErrLayout, 0},
-		"negative offset": {func(v *View) { v.Layout.Offset = -1 }, ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Offset))},
-		"offset":          {func(v *View) { v.Layout.Offset = 1 }, ErrBounds, 25 * 34},
-		"bytes":           {func(v *View) { v.Bytes-- }, ErrBounds, 24 * 34},
-		"more than root":  {func(v *View) { v.Bytes++ }, ErrBounds, 24*34 + 1},
-		"before root":     {func(v *View) { v.Data-- }, ErrBounds, 24 * 34},
-		"behind root":     {func(v *View) { v.Data += 1 << 40 }, ErrBounds, 24 * 34},
-		"stride overflow": {func(v *View) { v.Layout.Stride[0] = math.MaxInt64 / 2 }, ErrBounds, math.MaxUint64},
-		"offset overflow": {func(v *View) { v.Layout.Offset = math.MaxInt64 }, ErrBounds, math.MaxUint64},
-		"bytes overflow":  {func(v *View) { v.Layout.Offset = math.MaxInt64 / 4 }, ErrBounds, math.MaxUint64},
-		"extent overflow": {func(v *View) { v.Layout.Shape[0] = math.MaxInt64 }, ErrBounds, math.MaxUint64},
-		"panel overflow": {func(v *View) {
+		}, core.ErrLayout, 0},
+		"negative offset": {func(v *core.View) { v.Layout.Offset = -1 }, core.ErrArgument, field(layout + unsafe.Offsetof(z.Layout.Offset))},
+		"offset":          {func(v *core.View) { v.Layout.Offset = 1 }, core.ErrBounds, 25 * 34},
+		"bytes":           {func(v *core.View) { v.Bytes-- }, core.ErrBounds, 24 * 34},
+		"more than root":  {func(v *core.View) { v.Bytes++ }, core.ErrBounds, 24*34 + 1},
+		"before root":     {func(v *core.View) { v.Data-- }, core.ErrBounds, 24 * 34},
+		"behind root":     {func(v *core.View) { v.Data += 1 << 40 }, core.ErrBounds, 24 * 34},
+		"stride overflow": {func(v *core.View) { v.Layout.Stride[0] = math.MaxInt64 / 2 }, core.ErrBounds, math.MaxUint64},
+		"offset overflow": {func(v *core.View) { v.Layout.Offset = math.MaxInt64 }, core.ErrBounds, math.MaxUint64},
+		"bytes overflow":  {func(v *core.View) { v.Layout.Offset = math.MaxInt64 / 4 }, core.ErrBounds, math.MaxUint64},
+		"extent overflow": {func(v *core.View) { v.Layout.Shape[0] = math.MaxInt64 }, core.ErrBounds, math.MaxUint64},
+		"panel overflow": {func(v *core.View) {
 			v.Layout.Order, v.Layout.RowAxis, v.Layout.Stride[1], v.Layout.Shape[0] = tensor.Panels(2), 0, 2, math.MaxInt64
-		}, ErrBounds, math.MaxUint64},
-		"nothing is wrong": {func(v *View) {}, OK, 0},
+		}, core.ErrBounds, math.MaxUint64},
+		"nothing is wrong": {func(v *core.View) {}, core.OK, 0},
 	} {
 		v := view(t, s, 0, q8, 4, 6*32)
 		c.change(v)
-		if st := Check(v); st.Code != c.code || st.Detail != c.detail || (st.Operand == 0) != (c.code != OK) {
+		if st := core.Check(v); st.Code != c.code || st.Detail != c.detail || (st.Operand == 0) != (c.code != core.OK) {
 			t.Errorf("%s: %+v (%v), want code %d, detail %d", name, st, st, c.code, c.detail)
 		}
 	}
-	is(t, Check(nil), ErrArgument, 0)
+	is(t, core.Check(nil), core.ErrArgument, 0)
 	d := view(t, s, 0, f32, 4, 6)
 	d.Layout.Order.Family = tensor.InputBlockMajor
-	if st := Check(d); st.Code != ErrLayout {
+	if st := core.Check(d); st.Code != core.ErrLayout {
 		t.Error("dense formats have no order of blocks:", st)
 	}
 }
@@ -241,7 +243,7 @@ func TestCheckedViewsStayInBounds(t *testing.T) {
 			l.Stride[l.BlockAxis] = int64(l.Order.Panel)
 			l.Stride[l.RowAxis] = l.Shape[l.BlockAxis] / 32
 		}
-		if Check(&v).Code != OK {
+		if core.Check(&v).Code != core.OK {
 			continue
 		}
 		passed[l.Order.Family]++
@@ -253,7 +255,7 @@ func TestCheckedViewsStayInBounds(t *testing.T) {
 					i[a] = l.Shape[a] - 1
 				}
 			}
-			if at := cellOffset(&v, i); at < 0 || at+34 > bytes {
+			if at := coretest.CellOffset(&v, i); at < 0 || at+34 > bytes {
 				t.Fatalf("%+v passes, and %v is at byte %d", l, i, at)
 			}
 		}
@@ -268,18 +270,18 @@ func TestCheckedViewsStayInBounds(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	pool := newPool(t, 1)
 	s := allocate(t, 1024)
-	at := func(byte uint64) *View { return view(t, s, byte, f32, 4, 4) }
+	at := func(byte uint64) *core.View { return view(t, s, byte, f32, 4, 4) }
 	for _, c := range []struct {
-		x, y *View
+		x, y *core.View
 		ok   bool
 	}{
 		{at(0), at(64), true}, {at(64), at(0), true}, {at(0), at(60), false}, {at(60), at(0), false}, {at(0), at(0), false},
 		{at(4), at(67), false}, {at(3), at(67), true},
 	} {
-		st := Convert(pool, nil, c.x, c.y)
+		st := core.Convert(pool, nil, c.x, c.y)
 		if c.ok {
 			ok(t, st)
-		} else if st.Code != ErrOverlap || st.Operand != 1 || st.Detail != 0 {
+		} else if st.Code != core.ErrOverlap || st.Operand != 1 || st.Detail != 0 {
 			t.Errorf("%+v", st)
 		}
 	}
@@ -287,7 +289,7 @@ func TestOverlap(t *testing.T) {
 	for _, stride := range [][2]int64{{0, 1}, {3, 1}, {1, 1}, {1, 3}} {
 		y := at(512)
 		y.Layout.Stride[0], y.Layout.Stride[1] = stride[0], stride[1]
-		if st := Convert(pool, nil, at(0), y); st.Code != ErrOverlap || st.Operand != 1 || st.Detail != 1 {
+		if st := core.Convert(pool, nil, at(0), y); st.Code != core.ErrOverlap || st.Operand != 1 || st.Detail != 1 {
 			t.Errorf("%v: %+v", stride, st)
 		}
 	}
@@ -295,28 +297,28 @@ func TestOverlap(t *testing.T) {
 		y := at(512)
 		y.Bytes = 512
 		y.Layout.Stride[0], y.Layout.Stride[1] = stride[0], stride[1]
-		ok(t, Convert(pool, nil, at(0), y))
+		ok(t, core.Convert(pool, nil, at(0), y))
 	}
 	// In place where the operation says so: exactly, and not half.
 	a, b := at(0), at(256)
-	ok(t, Add(pool, nil, a, b, a))
-	if st := Add(pool, nil, a, b, b); st.Code != ErrOverlap || st.Operand != 2 || st.Detail != 1 {
+	ok(t, core.Add(pool, nil, a, b, a))
+	if st := core.Add(pool, nil, a, b, b); st.Code != core.ErrOverlap || st.Operand != 2 || st.Detail != 1 {
 		t.Errorf("%+v", st)
 	}
 	shifted := at(4)
-	if st := Add(pool, nil, a, b, shifted); st.Code != ErrOverlap || st.Detail != 0 {
+	if st := core.Add(pool, nil, a, b, shifted); st.Code != core.ErrOverlap || st.Detail != 0 {
 		t.Errorf("%+v", st)
 	}
 }
 
 func TestGetOfEachFormat(t *testing.T) {
 	s := allocate(t, 4096)
-	info, _ := InfoOf(s)
-	for _, e := range Encodings() {
+	info, _ := core.InfoOf(s)
+	for _, e := range core.Encodings() {
 		if e.Retired {
 			continue
 		}
-		memory := Memory(info.Address, 4096)
+		memory := core.Memory(info.Address, 4096)
 		r := rand.New(rand.NewPCG(uint64(e.ID), 3))
 		for i := range memory {
 			memory[i] = byte(r.Uint32())
@@ -324,32 +326,32 @@ func TestGetOfEachFormat(t *testing.T) {
 		v := view(t, s, uint64(e.ID)%3, e.ID, 3*int64(e.BlockElements)) // at any address
 		blocks := memory[uint64(e.ID)%3:][:3*e.BlockBytes]
 		want := make([]float32, 3*e.BlockElements)
-		for row, k := range Kernels() {
+		for row, k := range core.Kernels() {
 			if k.Op == "decode" && k.ISA == "portable" && k.Encoding == e.ID {
-				if err := RunDecode(row, blocks, want); err != nil {
+				if err := coretest.RunDecode(row, blocks, want); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		for i := range want {
-			got, st := Get(v, []int64{int64(i)})
+			got, st := core.Get(v, []int64{int64(i)})
 			ok(t, st)
 			if float32(got) != want[i] && !(math.IsNaN(got) && want[i] != want[i]) {
 				t.Fatalf("%s [%d]: %v, decodes to %v", e.Name, i, got, want[i])
 			}
 		}
-		n, st := GetInt64(v, []int64{1})
+		n, st := core.GetInt64(v, []int64{1})
 		if e.Integer {
 			ok(t, st)
 			if float32(n) != want[1] {
 				t.Errorf("%s: %d, decodes to %v", e.Name, n, want[1])
 			}
 		} else {
-			is(t, st, ErrFormat, uint64(e.ID))
+			is(t, st, core.ErrFormat, uint64(e.ID))
 		}
 	}
-	binary.LittleEndian.PutUint64(Memory(info.Address, 8), 1<<63-1)
-	if n, st := GetInt64(view(t, s, 0, tensor.Encoding(tensor.I64), 1), []int64{0}); st.Code != OK || n != 1<<63-1 {
+	binary.LittleEndian.PutUint64(core.Memory(info.Address, 8), 1<<63-1)
+	if n, st := core.GetInt64(view(t, s, 0, tensor.Encoding(tensor.I64), 1), []int64{0}); st.Code != core.OK || n != 1<<63-1 {
 		t.Error(n, st)
 	}
 }
@@ -363,12 +365,12 @@ func TestReferenceMatMulT(t *testing.T) {
 		offset float64 // of w's codes: the constant part of an element, in scales
 	}{{f32, f32, 0}, {f32, q8, 0}, {f32, q4, -8}, {a8, q4, -8}, {a8, q8, 0}, {tensor.Encoding(tensor.F16), tensor.Encoding(tensor.BF16), 0}} {
 		t.Run(fmt.Sprint(c.x, c.w), func(t *testing.T) {
-			fill := func(e tensor.Encoding, rows int64) *View {
-				n, st := BytesOf(e, shape(rows, in))
+			fill := func(e tensor.Encoding, rows int64) *core.View {
+				n, st := core.BytesOf(e, shape(rows, in))
 				ok(t, st)
 				s := allocate(t, n)
-				info, _ := InfoOf(s)
-				m := Memory(info.Address, int(n))
+				info, _ := core.InfoOf(s)
+				m := core.Memory(info.Address, int(n))
 				for i := range m {
 					m[i] = byte(r.Uint32())
 				}
@@ -402,12 +404,12 @@ func TestReferenceMatMulT(t *testing.T) {
 			x, w := fill(c.x, tokens), fill(c.w, out)
 			if c.w == q8 || c.w == q4 {
 				// The same blocks in panels must give the same product as the values that Get reads there.
-				w = ordered(t, w, tensor.Panels(2))
+				w = reordered(t, w, tensor.Panels(2))
 			}
 			y, m := view(t, allocate(t, 4*tokens*out), 0, f32, tokens, out), view(t, allocate(t, 4*tokens*out), 0, f32, tokens, out)
-			ok(t, ReferenceMatMulT(x, w, y, m))
-			get := func(v *View, i, j int64) float64 {
-				f, st := Get(v, []int64{i, j})
+			ok(t, core.ReferenceMatMulT(x, w, y, m))
+			get := func(v *core.View, i, j int64) float64 {
+				f, st := core.Get(v, []int64{i, j})
 				ok(t, st)
 				return f
 			}
@@ -419,8 +421,8 @@ func TestReferenceMatMulT(t *testing.T) {
 						sum += xv * wv
 						constant := 0.0
 						if c.offset != 0 {
-							at := cellOffset(w, [4]int64{o, k})
-							half := binary.LittleEndian.Uint16(Memory(w.Data+uintptr(at), 2))
+							at := coretest.CellOffset(w, [4]int64{o, k})
+							half := binary.LittleEndian.Uint16(core.Memory(w.Data+uintptr(at), 2))
 							constant = c.offset * float64(math.Float32frombits(uint32(half>>10+112)<<23|uint32(half&1023)<<13))
 						}
 						magnitude += math.Abs(xv) * (math.Abs(wv-constant) + math.Abs(constant))
@@ -433,11 +435,11 @@ func TestReferenceMatMulT(t *testing.T) {
 					}
 				}
 			}
-			ok(t, ReferenceMatMulT(x, w, y, nil))
-			if st := ReferenceMatMulT(x, x, y, nil); st.Code != ErrShape || st.Operand != 2 {
+			ok(t, core.ReferenceMatMulT(x, w, y, nil))
+			if st := core.ReferenceMatMulT(x, x, y, nil); st.Code != core.ErrShape || st.Operand != 2 {
 				t.Errorf("%+v", st)
 			}
-			if st := ReferenceMatMulT(x, w, y, y); st.Code != ErrOverlap {
+			if st := core.ReferenceMatMulT(x, w, y, y); st.Code != core.ErrOverlap {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -447,9 +449,9 @@ func TestReferenceMatMulT(t *testing.T) {
 func TestSelect(t *testing.T) {
 	s := allocate(t, 1<<16)
 	x, w, y := view(t, s, 0, f32, 2, 256), view(t, s, 4096, q4, 5, 256), view(t, s, 8192, f32, 2, 5)
-	row, st := Select(OpMatMulT, []*View{x, w, y})
+	row, st := core.Select(core.OpMatMulT, []*core.View{x, w, y})
 	ok(t, st)
-	kernels := Kernels()
+	kernels := core.Kernels()
 	k := kernels[row]
 	if k.Op != "matmul_t" || k.Encoding != q4 || k.Activation != f32 || !k.Runnable || k.Order != (tensor.Order{}) {
 		t.Errorf("%+v", k)
@@ -460,12 +462,12 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	codes := view(t, s, 12288, a8, 2, 256)
-	row, st = Select(OpProject, []*View{codes, w, w, nil, nil, y, y})
+	row, st = core.Select(core.OpProject, []*core.View{codes, w, w, nil, nil, y, y})
 	ok(t, st)
 	if k := kernels[row]; k.Activation != a8 {
 		t.Errorf("%+v", k)
 	}
-	row, st = Select(OpEmbed, []*View{w, nil, nil})
+	row, st = core.Select(core.OpEmbed, []*core.View{w, nil, nil})
 	ok(t, st)
 	if k := kernels[row]; k.Op != "decode" || k.Encoding != q4 {
 		t.Errorf("%+v", k)
@@ -475,22 +477,22 @@ func TestSelect(t *testing.T) {
 	transposed.Layout.Stride = [4]int64{1, 5}
 	ints := view(t, s, 0, tensor.Encoding(tensor.I32), 2, 256)
 	for name, c := range map[string]struct {
-		op       Op
-		operands []*View
+		op       core.Op
+		operands []*core.View
 		code     int32
 		operand  int32
 	}{
-		"panels of seven":   {OpMatMulT, []*View{x, ordered(t, w, tensor.Panels(7)), y}, ErrLayout, 1},
-		"transposed":        {OpMatMulT, []*View{x, transposed, y}, ErrLayout, 1},
-		"transposed x":      {OpMatMulT, []*View{transposed, w, y}, ErrLayout, 0},
-		"integer weights":   {OpMatMulT, []*View{x, ints, y}, ErrNoKernel, 1},
-		"integer x":         {OpMatMulT, []*View{ints, w, y}, ErrFormat, 0},
-		"second of project": {OpProject, []*View{x, w, ints, nil, nil, y, y}, ErrNoKernel, 2},
-		"no weight":         {OpMatMulT, []*View{x, nil, y}, ErrArgument, 1},
-		"no operands":       {OpMatMulT, nil, ErrArgument, -1},
-		"unknown operation": {99, []*View{x}, ErrArgument, -1},
+		"panels of seven":   {core.OpMatMulT, []*core.View{x, reordered(t, w, tensor.Panels(7)), y}, core.ErrLayout, 1},
+		"transposed":        {core.OpMatMulT, []*core.View{x, transposed, y}, core.ErrLayout, 1},
+		"transposed x":      {core.OpMatMulT, []*core.View{transposed, w, y}, core.ErrLayout, 0},
+		"integer weights":   {core.OpMatMulT, []*core.View{x, ints, y}, core.ErrNoKernel, 1},
+		"integer x":         {core.OpMatMulT, []*core.View{ints, w, y}, core.ErrFormat, 0},
+		"second of project": {core.OpProject, []*core.View{x, w, ints, nil, nil, y, y}, core.ErrNoKernel, 2},
+		"no weight":         {core.OpMatMulT, []*core.View{x, nil, y}, core.ErrArgument, 1},
+		"no operands":       {core.OpMatMulT, nil, core.ErrArgument, -1},
+		"unknown operation": {99, []*core.View{x}, core.ErrArgument, -1},
 	} {
-		if _, st := Select(c.op, c.operands); st.Code != c.code || st.Operand != c.operand {
+		if _, st := core.Select(c.op, c.operands); st.Code != c.code || st.Operand != c.operand {
 			t.Errorf("%s: %+v (%v)", name, st, st)
 		}
 	}
@@ -505,17 +507,17 @@ func TestViewOfArguments(t *testing.T) {
 		code   int32
 		detail uint64
 	}{
-		{0, f32, shape(256), OK, 0}, {1, f32, shape(256), ErrBounds, 1025}, {1024, f32, shape(1), ErrBounds, 1028},
-		{math.MaxUint64, f32, shape(1), ErrBounds, math.MaxUint64}, {0, f32, shape(), OK, 0}, {0, q8, shape(), ErrShape, 0},
-		{0, q8, shape(33), ErrShape, 0}, {0, q8, shape(2, 32), OK, 0}, {0, a8, shape(3, 130), OK, 0}, {0, a8, shape(4, 130), ErrBounds, 1280},
-		{0, f32, shape(1<<40, 1<<40), ErrBounds, math.MaxUint64}, {0, f32, shape(math.MaxInt64), ErrBounds, math.MaxUint64},
-		{0, 4, shape(4), ErrFormat, 4}, {0, 99, shape(4), ErrFormat, 99}, {0, f32, shape(2, 0), ErrShape, 1}, {0, f32, shape(-1), ErrShape, 0},
+		{0, f32, shape(256), core.OK, 0}, {1, f32, shape(256), core.ErrBounds, 1025}, {1024, f32, shape(1), core.ErrBounds, 1028},
+		{math.MaxUint64, f32, shape(1), core.ErrBounds, math.MaxUint64}, {0, f32, shape(), core.OK, 0}, {0, q8, shape(), core.ErrShape, 0},
+		{0, q8, shape(33), core.ErrShape, 0}, {0, q8, shape(2, 32), core.OK, 0}, {0, a8, shape(3, 130), core.OK, 0}, {0, a8, shape(4, 130), core.ErrBounds, 1280},
+		{0, f32, shape(1<<40, 1<<40), core.ErrBounds, math.MaxUint64}, {0, f32, shape(math.MaxInt64), core.ErrBounds, math.MaxUint64},
+		{0, 4, shape(4), core.ErrFormat, 4}, {0, 99, shape(4), core.ErrFormat, 99}, {0, f32, shape(2, 0), core.ErrShape, 1}, {0, f32, shape(-1), core.ErrShape, 0},
 	} {
-		v, st := ViewOf(s, c.byte, c.e, c.shape)
+		v, st := core.ViewOf(s, c.byte, c.e, c.shape)
 		is(t, st, c.code, c.detail)
-		if st.Code == OK {
-			ok(t, Check(&v))
-			n, st := BytesOf(c.e, c.shape)
+		if st.Code == core.OK {
+			ok(t, core.Check(&v))
+			n, st := core.BytesOf(c.e, c.shape)
 			ok(t, st)
 			if v.Bytes != n {
 				t.Errorf("%d bytes, want %d", v.Bytes, n)

@@ -1,4 +1,4 @@
-package core
+package coretest
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../../../include -I${SRCDIR}/../../../csrc -std=c11
@@ -35,32 +35,23 @@ import "C"
 
 import (
 	"fmt"
-	"syscall"
 	"unsafe"
 
 	_ "github.com/skeep-project/skeep/csrc"
 )
 
-// The functions of this file serve tests: they call the body of one row of the kernel table over raw
-// memory, without any of the checks that operations make. A slice shorter than what the body reads or
+// The functions of this file call the body of one row of the kernel table over raw memory, without any of the
+// checks that operations make. A slice shorter than what the body reads or
 // writes is a memory error; the lengths that a body needs are those that csrc/internal.h states.
 
 // RunDecode decodes len(out) elements from blocks with row `row`, which must be a decode row that
 // this machine runs. The number of blocks follows from len(out) and the row's encoding.
 func RunDecode(row int, blocks []byte, out []float32) error {
-	var info C.skeep_kernel_info
-	if C.skeep_kernel_at(C.size_t(row), &info).code != C.SKEEP_OK {
-		return hookError(row, "decode")
+	count, err := wholeBlocks(row, "decode", len(out), len(blocks))
+	if err != nil {
+		return err
 	}
-	e := C.skeep_encoding_find(C.uint32_t(info.encoding))
-	if e == nil || e.block_elements == 0 {
-		return hookError(row, "decode")
-	}
-	count := len(out) / int(e.block_elements)
-	if count*int(e.block_elements) != len(out) || count*int(e.block_bytes) > len(blocks) {
-		return fmt.Errorf("core: %d elements are not whole blocks of %d bytes", len(out), len(blocks))
-	}
-	if C.hook_decode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(blocks)), C.size_t(count),
+	if C.hook_decode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(blocks)), count,
 		unsafe.Pointer(unsafe.SliceData(out))) == 0 {
 		return hookError(row, "decode")
 	}
@@ -69,29 +60,38 @@ func RunDecode(row int, blocks []byte, out []float32) error {
 
 // RunEncode encodes in into blocks with an encode row; in holds whole blocks.
 func RunEncode(row int, in []float32, blocks []byte) error {
-	var info C.skeep_kernel_info
-	if C.skeep_kernel_at(C.size_t(row), &info).code != C.SKEEP_OK {
-		return hookError(row, "encode")
+	count, err := wholeBlocks(row, "encode", len(in), len(blocks))
+	if err != nil {
+		return err
 	}
-	e := C.skeep_encoding_find(C.uint32_t(info.encoding))
-	if e == nil || e.block_elements == 0 {
-		return hookError(row, "encode")
-	}
-	count := len(in) / int(e.block_elements)
-	if count*int(e.block_elements) != len(in) || count*int(e.block_bytes) > len(blocks) {
-		return fmt.Errorf("core: %d elements are not whole blocks of %d bytes", len(in), len(blocks))
-	}
-	if C.hook_encode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(in)), C.size_t(count),
+	if C.hook_encode(C.size_t(row), unsafe.Pointer(unsafe.SliceData(in)), count,
 		unsafe.Pointer(unsafe.SliceData(blocks))) == 0 {
 		return hookError(row, "encode")
 	}
 	return nil
 }
 
+// wholeBlocks is how many blocks of the row's encoding hold so many elements, when so many bytes suffice for them.
+func wholeBlocks(row int, op string, elements, bytes int) (C.size_t, error) {
+	var info C.skeep_kernel_info
+	if C.skeep_kernel_at(C.size_t(row), &info).code != C.SKEEP_OK {
+		return 0, hookError(row, op)
+	}
+	e := C.skeep_encoding_find(C.uint32_t(info.encoding))
+	if e == nil || e.block_elements == 0 {
+		return 0, hookError(row, op)
+	}
+	count := elements / int(e.block_elements)
+	if count*int(e.block_elements) != elements || count*int(e.block_bytes) > bytes {
+		return 0, fmt.Errorf("coretest: %d elements are not whole blocks of %d bytes", elements, bytes)
+	}
+	return C.size_t(count), nil
+}
+
 // RunQuantizeRows quantizes in into blocks with a quantize_rows row.
 func RunQuantizeRows(row int, in []float32, blocks []byte) error {
 	if need := (len(in) + 127) / 128 * 160; len(blocks) < need {
-		return fmt.Errorf("core: %d bytes for %d elements, want %d", len(blocks), len(in), need)
+		return fmt.Errorf("coretest: %d bytes for %d elements, want %d", len(blocks), len(in), need)
 	}
 	if C.hook_quantize_rows(C.size_t(row), unsafe.Pointer(unsafe.SliceData(in)), C.size_t(len(in)),
 		unsafe.Pointer(unsafe.SliceData(blocks))) == 0 {
@@ -129,40 +129,5 @@ func RunMatMulT(row int, t MatMulTile) error {
 }
 
 func hookError(row int, op string) error {
-	return fmt.Errorf("core: row %d of the kernel table is not a %s row that runs here", row, op)
+	return fmt.Errorf("coretest: row %d of the kernel table is not a %s row that runs here", row, op)
 }
-
-// GuardedBuffer is memory between two inaccessible pages, so that a test sees every access outside:
-// the process stops at it. Not safe for concurrent Close.
-type GuardedBuffer struct{ mapping, data []byte }
-
-// NewGuardedBuffer maps at least size zeroed bytes between guard pages; Close unmaps them.
-func NewGuardedBuffer(size int) (*GuardedBuffer, error) {
-	page := syscall.Getpagesize()
-	inner := (size + page - 1) / page * page
-	m, err := syscall.Mmap(-1, 0, inner+2*page, syscall.PROT_READ|syscall.PROT_WRITE,
-		syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		return nil, fmt.Errorf("core: guarded buffer of %d bytes: %w", size, err)
-	}
-	for _, guard := range [][]byte{m[:page], m[page+inner:]} {
-		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
-			_ = syscall.Munmap(m)
-			return nil, fmt.Errorf("core: guard page: %w", err)
-		}
-	}
-	return &GuardedBuffer{m, m[page : page+inner : page+inner]}, nil
-}
-
-// Front is the n bytes right behind the front guard: reading one byte before them faults. Its address is
-// a multiple of the page size.
-func (b *GuardedBuffer) Front(n int) []byte { return b.data[:n:n] }
-
-// Back is the n bytes right before the rear guard: reading one byte behind them faults. Its address is odd
-// when n is.
-func (b *GuardedBuffer) Back(n int) []byte {
-	return b.data[len(b.data)-n:]
-}
-
-// Close unmaps the buffer; slices of it must not be used afterwards.
-func (b *GuardedBuffer) Close() error { return syscall.Munmap(b.mapping) }

@@ -1,4 +1,4 @@
-package core
+package coretest
 
 /*
 #include "internal.h"
@@ -38,19 +38,23 @@ static skeep_status hook_float_control(skeep_pool *pool, uint64_t *control, uint
 */
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/skeep-project/skeep/go/internal/core"
+)
 
 // FloatControl is MXCSR (FPCR on arm64), without its flags, of the caller in [0] and of every thread of the pool behind
-// it, in no order. Lock the goroutine to its thread to compare two calls. For tests; nobody else may use the pool
-// meanwhile.
-func FloatControl(p *Pool) ([]uint64, Status) {
-	pool, st := p.use()
-	if st.Code != OK {
+// it, in no order. Lock the goroutine to its thread to compare two calls. Nobody else may use the pool meanwhile.
+func FloatControl(p *core.Pool) ([]uint64, core.Status) {
+	pool, st := p.Hold()
+	if st.Code != core.OK {
 		return nil, st
 	}
-	defer p.running.RUnlock()
-	control := make([]uint64, 1+p.threads)
+	defer p.Release()
+	threads := p.Threads()
+	control := make([]uint64, 1+threads)
 	control[0] = uint64(C.float_control())
-	st = statusOf(C.hook_float_control(pool, (*C.uint64_t)(unsafe.Pointer(&control[1])), C.uint32_t(p.threads)))
+	st = statusOf(C.hook_float_control((*C.skeep_pool)(pool), (*C.uint64_t)(unsafe.Pointer(&control[1])), C.uint32_t(threads)))
 	return control, st
 }
