@@ -6,7 +6,11 @@ package core
 */
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	_ "github.com/skeep-project/skeep/csrc" // the core itself, for the linker
+)
 
 // Status is the outcome of a call into the C core; the zero value is not one, see OK. It is an error when
 // Code is not OK. Functions return it by value, so that no call allocates.
