@@ -1,12 +1,8 @@
 package exec
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/skeep"
@@ -350,34 +346,4 @@ func TestRopeParamsReachTheCore(t *testing.T) {
 		require.InDelta(t, 2*(float64(in[i])*s+float64(in[i+2])*c), y[i+2], 1e-5)
 	}
 	require.Equal(t, in[4:], y[4:])
-}
-
-func Example() {
-	// A file with one weight, as a model's would be.
-	path := filepath.Join(os.TempDir(), "skeep-example.bin")
-	defer os.Remove(path)
-	if err := os.WriteFile(path, make([]byte, 64*96/32*18), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-	pool, _ := skeep.NewPool(0)
-	defer pool.Close()
-	file, err := skeep.MapFile(path) // pages of the file, no copy
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	w, _ := file.View("w", 0, tensor.FormatOf(tensor.Q4_0), tensor.ShapeOf(64, 96))
-	x, _ := skeep.Ambient().Alloc("x", tensor.Dense(tensor.F32), tensor.ShapeOf(1, 96))
-	c, _ := NewEager(Options{Pool: pool})
-	defer c.Close()
-	_ = c.Begin()
-	y := c.MatMulT(x, w)
-	fmt.Println(y.Shape(), c.End())
-	_ = file.Close()
-	_, err = w.Get(0, 0)
-	fmt.Println(errors.Is(err, skeep.ErrClosed))
-	// Output:
-	// [1 64] <nil>
-	// true
 }
