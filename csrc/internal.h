@@ -58,11 +58,7 @@ struct skeep_rows {
   float parameter; /* softmax: scale; softcap: cap */
   uint32_t form;   /* glu: SKEEP_GLU_* */
 };
-typedef void skeep_body_add(const struct skeep_rows *o);
-typedef void skeep_body_mul(const struct skeep_rows *o);
-typedef void skeep_body_glu(const struct skeep_rows *o);
-typedef void skeep_body_softmax(const struct skeep_rows *o);
-typedef void skeep_body_softcap(const struct skeep_rows *o);
+typedef void skeep_body_rowwise(const struct skeep_rows *o);
 
 /* As skeep_norm; before, after and sum may be NULL. sum may be x or before, y any input. */
 struct skeep_norm_rows {
@@ -117,27 +113,9 @@ static inline size_t skeep_attend_scratch(size_t rows, size_t k_dim, size_t v_di
 typedef void skeep_body_attend(const struct skeep_attend_tile *a);
 
 /* ---- the kernel table --------------------------------------------------------------------------
- * A row of generated/kernels_table.h is SKEEP_KERNEL(op, encoding, activation, isa, body): op in lower case as in
- * skeep_body_<op> and SKEEP_OPID_<op>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the
- * function is skeep_<body>, compiled by isa_<isa>.c. */
-enum skeep_opid {
-  SKEEP_OPID_decode = SKEEP_OP_DECODE,
-  SKEEP_OPID_quantize_rows = SKEEP_OP_QUANTIZE_ROWS,
-  SKEEP_OPID_convert = SKEEP_OP_CONVERT,
-  SKEEP_OPID_prepack = SKEEP_OP_PREPACK,
-  SKEEP_OPID_matmul_t = SKEEP_OP_MATMUL_T,
-  SKEEP_OPID_embed = SKEEP_OP_EMBED,
-  SKEEP_OPID_norm = SKEEP_OP_NORM,
-  SKEEP_OPID_rope = SKEEP_OP_ROPE,
-  SKEEP_OPID_kv_store = SKEEP_OP_KV_STORE,
-  SKEEP_OPID_attend = SKEEP_OP_ATTEND,
-  SKEEP_OPID_glu = SKEEP_OP_GLU,
-  SKEEP_OPID_add = SKEEP_OP_ADD,
-  SKEEP_OPID_mul = SKEEP_OP_MUL,
-  SKEEP_OPID_softmax = SKEEP_OP_SOFTMAX,
-  SKEEP_OPID_softcap = SKEEP_OP_SOFTCAP,
-  SKEEP_OPID_encode = SKEEP_OP_ENCODE
-};
+ * A row of generated/kernels_table.h is SKEEP_KERNEL(OP, type, encoding, activation, isa, body): OP as in SKEEP_OP_<OP>,
+ * type as in skeep_body_<type>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the function is
+ * skeep_<body>, compiled by isa_<isa>.c. */
 struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */
@@ -168,9 +146,8 @@ uint32_t skeep_features(void);
 
 /* ---- one operation ------------------------------------------------------------------------------
  * Every public op is: skeep_op_begin (liveness, pins, fields, formats, bounds of each operand, outputs
- * writable and not overlapping, layouts as op_operands.c lists them), its own checks of formats and extents, selection,
- * skeep_pool_run over its tiles,
- * skeep_op_end (of a bare call: verifies its mapped roots, then unpins; keeps a step's first error). */
+ * writable and not overlapping, layouts as ops.def lists them, none absent that is required), its own checks of formats
+ * and extents, selection, skeep_pool_run over its tiles, skeep_op_end (of a bare call: verifies its mapped roots, then unpins; keeps a step's first error). */
 struct skeep_op {
   skeep_pool *pool;
   skeep_step *step;
@@ -188,8 +165,11 @@ skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, 
                             const skeep_view *const *operands, uint32_t count);
 skeep_status skeep_op_end(struct skeep_op *op, skeep_status status);
 
-/* Bit i of each: operand i is written, or is an input that an output may be exactly (same data and layout). */
-void skeep_operand_roles(uint32_t op, uint32_t count, uint32_t *outputs, uint32_t *in_place);
+/* Bit i of each: operand i is written; is an input that an output may be exactly (same data and layout); must be there. */
+struct skeep_roles {
+  uint32_t outputs, in_place, required;
+};
+struct skeep_roles skeep_operand_roles(uint32_t op, uint32_t count);
 /* Whether operands lie as op can take them, those that are there: else ERR_LAYOUT, detail: the axis. */
 skeep_status skeep_operands_check(uint32_t op, const skeep_view *const *operands, uint32_t count);
 /* v, or *copy with the stride 0 on each axis of one cell: that stride leads nowhere, may be any number, and arithmetic
@@ -335,7 +315,7 @@ static inline uint16_t skeep_f32_to_bf16(float f) {
 }
 
 /* Prototypes of all bodies, so that each definition is checked against the type of its row. */
-#define SKEEP_KERNEL(op, encoding, activation, isa, body) skeep_body_##op skeep_##body;
+#define SKEEP_KERNEL(OP, type, encoding, activation, isa, body) skeep_body_##type skeep_##body;
 #include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
 

@@ -30,26 +30,29 @@ enum {
 
 /* The last row is a sentinel that no query matches: an array of no rows would not be C. */
 static struct skeep_kernel table[] = {
-#define SKEEP_KERNEL(op, encoding, activation, isa, body)                                                           \
-  {{SKEEP_OPID_##op, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
+#define SKEEP_KERNEL(OP, type, encoding, activation, isa, body)                                              \
+  {{SKEEP_OP_##OP, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
    BODY_##isa(skeep_##body)},
 #include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
     {{0, 0, 0, 0, {0, 0, 0, 0}, 0, 0, ""}, NULL}};
 #define ROWS (sizeof table / sizeof table[0] - 1)
 
-static const char *const op_names[] = {
-    [SKEEP_OP_DECODE] = "decode",     [SKEEP_OP_QUANTIZE_ROWS] = "quantize_rows",
-    [SKEEP_OP_CONVERT] = "convert",   [SKEEP_OP_PREPACK] = "prepack",
-    [SKEEP_OP_MATMUL_T] = "matmul_t", [SKEEP_OP_EMBED] = "embed",
-    [SKEEP_OP_NORM] = "norm",         [SKEEP_OP_ROPE] = "rope",
-    [SKEEP_OP_KV_STORE] = "kv_store", [SKEEP_OP_ATTEND] = "attend",
-    [SKEEP_OP_GLU] = "glu",           [SKEEP_OP_ADD] = "add",
-    [SKEEP_OP_MUL] = "mul",           [SKEEP_OP_SOFTMAX] = "softmax",
-    [SKEEP_OP_SOFTCAP] = "softcap",   [SKEEP_OP_ENCODE] = "encode",
-    [SKEEP_OP_PROJECT] = "project",
+/* The operations, and what a row is chosen by. as: the operation whose rows do the work. key: the operand that gives
+ * the encoding, and the order unless any_order, -1 = none; other: the one that gives the activation (or what the table
+ * calls so), -1 = rows for any. */
+static const struct op {
+  const char *name;
+  uint8_t as, any_order;
+  int8_t key, other;
+  uint8_t operands;
+} ops[] = {
+#define SKEEP_OP(NAME, name, as, any_order, key, other, count, ...) \
+  [SKEEP_OP_##NAME] = {#name, SKEEP_OP_##as, any_order, key, other, count},
+#include "generated/ops_table.h"
+#undef SKEEP_OP
 };
-#define OPS (sizeof op_names / sizeof op_names[0])
+#define OPS (sizeof ops / sizeof ops[0])
 
 /* Runnable rows linked per (op, encoding), best first, by 1 + row; 0 ends. Rows for any encoding have a list of
  * their own behind the encodings. */
@@ -112,32 +115,9 @@ const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding)
   return NULL;
 }
 
-const char *skeep_op_name(uint32_t op) { return op < OPS && op_names[op] ? op_names[op] : "unknown"; }
+const char *skeep_op_name(uint32_t op) { return op < OPS && ops[op].name ? ops[op].name : "unknown"; }
 
 /* ---- selection ---- */
-
-/* What a row is chosen by. as: the operation whose rows do the work, 0 = op itself. key: the operand that gives
- * the encoding, and the order unless any_order; other: the one that gives the activation (or what the table calls
- * so), -1 = rows for any. */
-static const struct selector {
-  uint8_t operands, as, any_order;
-  int8_t key, other;
-} selectors[OPS] = {
-    [SKEEP_OP_QUANTIZE_ROWS] = {2, 0, 0, 0, 1},
-    [SKEEP_OP_CONVERT] = {2, SKEEP_OP_DECODE, 1, 0, -1},
-    [SKEEP_OP_ENCODE] = {2, 0, 1, 1, -1},
-    [SKEEP_OP_MATMUL_T] = {3, 0, 0, 1, 0},
-    [SKEEP_OP_EMBED] = {3, SKEEP_OP_DECODE, 1, 0, -1},
-    [SKEEP_OP_NORM] = {6, 0, 0, 0, -1},
-    [SKEEP_OP_ROPE] = {4, 0, 0, 0, -1},
-    [SKEEP_OP_KV_STORE] = {6, 0, 0, 4, -1},
-    [SKEEP_OP_ATTEND] = {6, 0, 0, 1, -1},
-    [SKEEP_OP_GLU] = {3, 0, 0, 0, -1},
-    [SKEEP_OP_ADD] = {3, 0, 0, 0, -1},
-    [SKEEP_OP_MUL] = {3, 0, 0, 0, -1},
-    [SKEEP_OP_SOFTMAX] = {2, 0, 0, 0, -1},
-    [SKEEP_OP_SOFTCAP] = {2, 0, 0, 0, -1},
-};
 
 /* Why no row fits: the first condition that no row of the operation and encoding meets. */
 static skeep_status refuse(uint32_t op, const skeep_view *key, int32_t key_at, uint32_t other, int32_t other_at) {
@@ -166,8 +146,8 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
     }
     return skeep_ok();
   }
-  if (op >= OPS || !selectors[op].operands) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
-  const struct selector *s = &selectors[op];
+  if (op >= OPS || !ops[op].name || ops[op].key < 0) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
+  const struct op *s = &ops[op];
   if (count > s->operands || (int32_t)count <= s->key || (int32_t)count <= s->other)
     return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
   const int8_t used[] = {s->key, s->other};
@@ -176,7 +156,7 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
     if (!operands[used[i]]) return skeep_fail(SKEEP_ERR_ARGUMENT, used[i], 0);
   }
   const skeep_view *key = operands[s->key];
-  const uint32_t by = s->as ? s->as : op, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
+  const uint32_t by = s->as, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
   const skeep_order order = s->any_order ? (skeep_order){0, 0, 0, 0} : key->layout.order;
   *row = skeep_kernel_find(by, key->encoding, other, order);
   return *row ? skeep_ok() : refuse(by, key, s->key, other, s->other);

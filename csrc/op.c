@@ -90,21 +90,27 @@ skeep_status skeep_op_hold(struct skeep_op *op, skeep_pool *pool, skeep_step *st
   return st;
 }
 
+static skeep_status all_there(const struct skeep_op *op, uint32_t required) {
+  for (uint32_t i = 0; i < op->count; i++)
+    if (!op->v[i] && required >> i & 1) return skeep_fail(SKEEP_ERR_ARGUMENT, (int32_t)i, 0);
+  return skeep_ok();
+}
+
 skeep_status skeep_op_begin(struct skeep_op *op, uint32_t id, skeep_pool *pool, skeep_step *step,
                             const skeep_view *const *operands, uint32_t count) {
-  uint32_t outputs, in_place;
   if (step) {
     const skeep_status st = skeep_step_enter(step);
     if (st.code != SKEEP_OK) return st;
   }
   skeep_status st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
   if (pool) {
-    skeep_operand_roles(id, count, &outputs, &in_place);
-    st = skeep_op_hold(op, pool, step, operands, count, outputs, in_place);
-  }
-  if (st.code == SKEEP_OK) {
-    st = skeep_operands_check(id, op->v, count);
-    if (st.code != SKEEP_OK) give_back(op);
+    const struct skeep_roles roles = skeep_operand_roles(id, count);
+    st = skeep_op_hold(op, pool, step, operands, count, roles.outputs, roles.in_place);
+    if (st.code == SKEEP_OK) {
+      st = skeep_operands_check(id, op->v, count);
+      if (st.code == SKEEP_OK) st = all_there(op, roles.required);
+      if (st.code != SKEEP_OK) give_back(op);
+    }
   }
   return step ? skeep_step_keep(step, st) : st;
 }

@@ -101,7 +101,6 @@ static size_t rows_of(const skeep_view *v, int64_t *stride) {
 /* One product: x with w, bias (or NULL) and y, at these positions of the call. */
 static skeep_status product(const skeep_view *x, const skeep_view *const v[3], const int32_t at[3], struct weight *w) {
   const skeep_view *weight = v[0], *bias = v[1], *y = v[2];
-  if (!weight) return skeep_fail(SKEEP_ERR_ARGUMENT, at[0], 0);
   const struct skeep_kernel *kernel;
   skeep_status st = skeep_select_row(SKEEP_OP_MATMUL_T, (const skeep_view *const[]){x, weight, y}, 3, &kernel);
   if (st.code != SKEEP_OK) {
@@ -133,7 +132,6 @@ static skeep_status product(const skeep_view *x, const skeep_view *const v[3], c
 static skeep_status products(struct skeep_op *op, uint32_t count, int with_bias) {
   struct products p = {.count = count};
   const skeep_view *x = op->v[0];
-  if (!x) return skeep_fail(SKEEP_ERR_ARGUMENT, 0, 0);
   if (!x->layout.rank) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t w = 1 + i, bias = w + count, y = bias + (with_bias ? count : 0);

@@ -4,9 +4,8 @@
 
 #include "internal.h"
 
-/* Present, in this dense encoding, of this rank (0 = any from 1 on). */
+/* In this dense encoding, of this rank (0 = any from 1 on). */
 static inline skeep_status operand_dense(const skeep_view *v, int32_t operand, uint32_t encoding, uint32_t rank) {
-  if (!v) return skeep_fail(SKEEP_ERR_ARGUMENT, operand, 0);
   if (v->encoding != encoding) return skeep_fail(SKEEP_ERR_FORMAT, operand, v->encoding);
   const uint32_t r = v->layout.rank;
   if (rank ? r != rank : !r) return skeep_fail(SKEEP_ERR_SHAPE, operand, r < rank ? r : rank);

@@ -1,4 +1,4 @@
-/* What the operands of each operation may lie like: the one table of it. skeep_op_begin checks every operand of a call
+/* What the operands of each operation may lie like: ops.def lists it. skeep_op_begin checks every operand of a call
  * against it and skeep_select what it is given, so that no body ever walks an order that it does not know. */
 #include "internal.h"
 
@@ -15,48 +15,32 @@ enum role {
   PLACE, /* an input that an output may be exactly */
   OUT
 };
-#define OPERANDS 6
 static const struct operand {
-  uint8_t layouts, role;
-} table[][OPERANDS] = {
-    [SKEEP_OP_QUANTIZE_ROWS] = {{ROWS, IN}, {ROWS, OUT}},
-    [SKEEP_OP_CONVERT] = {{ANY, IN}, {ANY, OUT}},
-    [SKEEP_OP_ENCODE] = {{ANY, IN}, {ANY, OUT}},
-    [SKEEP_OP_PREPACK] = {{ANY, IN}, {ANY, OUT}},
-    /* x, w, y; of PROJECT x, then the weights, the biases and the outputs */
-    [SKEEP_OP_MATMUL_T] = {{EVEN, IN}, {WEIGHT, IN}, {EVEN, OUT}},
-    [SKEEP_OP_PROJECT] = {{EVEN, IN}, {WEIGHT, IN}, {ROWS, IN}, {EVEN, OUT}},
-    /* table, ids, y */
-    [SKEEP_OP_EMBED] = {{ANY, IN}, {ANY, IN}, {ROWS, OUT}},
-    /* x, before, w, after, sum, y. sum may not be after, which is read behind it: norm refuses that itself. */
-    [SKEEP_OP_NORM] = {{ROWS, PLACE}, {ROWS, PLACE}, {ROWS, IN}, {ROWS, PLACE}, {ROWS, OUT}, {ROWS, OUT}},
-    /* x, positions, factors, y */
-    [SKEEP_OP_ROPE] = {{ROWS, PLACE}, {ANY, IN}, {ANY, IN}, {ROWS, OUT}},
-    /* k, v, positions, sequences, caches */
-    [SKEEP_OP_KV_STORE] = {{ROWS, IN}, {ROWS, IN}, {ANY, IN}, {ANY, IN}, {ROWS, OUT}, {ROWS, OUT}},
-    /* q, caches, positions, sequences, y */
-    [SKEEP_OP_ATTEND] = {{ROWS, IN}, {ROWS, IN}, {ROWS, IN}, {ANY, IN}, {ANY, IN}, {ROWS, OUT}},
-    [SKEEP_OP_GLU] = {{ROWS, PLACE}, {ROWS, PLACE}, {ROWS, OUT}},
-    [SKEEP_OP_ADD] = {{ROWS, PLACE}, {ROWS, IN}, {ROWS, OUT}},
-    [SKEEP_OP_MUL] = {{ROWS, PLACE}, {ROWS, IN}, {ROWS, OUT}},
-    [SKEEP_OP_SOFTMAX] = {{ROWS, PLACE}, {ROWS, OUT}},
-    [SKEEP_OP_SOFTCAP] = {{ROWS, PLACE}, {ROWS, OUT}},
+  uint8_t layouts, role, optional;
+} table[][6] = {
+#define SKEEP_OP(NAME, name, as, any_order, key, other, count, ...) [SKEEP_OP_##NAME] = {__VA_ARGS__},
+#include "generated/ops_table.h"
+#undef SKEEP_OP
 };
 #define OPS (sizeof table / sizeof table[0])
+#define OPERANDS (sizeof table[0] / sizeof table[0][0])
+_Static_assert(OPERANDS == SKEEP_OP_OPERANDS, "as many as the operation with most of them has");
 
 /* Operand i of a call of op with so many operands; a project has as many weights as biases and outputs. */
 static struct operand operand(uint32_t op, uint32_t i, uint32_t count) {
   if (op == SKEEP_OP_PROJECT && i) i = count < 4 ? OPERANDS : 1 + (i - 1) / (count / 3);
-  return op < OPS && i < OPERANDS ? table[op][i] : (struct operand){ABSENT, IN};
+  return op < OPS && i < OPERANDS ? table[op][i] : (struct operand){ABSENT, IN, 1};
 }
 
-void skeep_operand_roles(uint32_t op, uint32_t count, uint32_t *outputs, uint32_t *in_place) {
-  *outputs = *in_place = 0;
+struct skeep_roles skeep_operand_roles(uint32_t op, uint32_t count) {
+  struct skeep_roles roles = {0, 0, 0};
   for (uint32_t i = 0; i < count; i++) {
-    const uint32_t role = operand(op, i, count).role;
-    *outputs |= (uint32_t)(role == OUT) << i;
-    *in_place |= (uint32_t)(role == PLACE) << i;
+    const struct operand o = operand(op, i, count);
+    roles.outputs |= (uint32_t)(o.role == OUT) << i;
+    roles.in_place |= (uint32_t)(o.role == PLACE) << i;
+    roles.required |= (uint32_t)!o.optional << i;
   }
+  return roles;
 }
 
 /* The axis that breaks the rule, -1 for none. */

@@ -25,7 +25,7 @@ struct rowwise {
 static void call_rows(const struct rowwise *w, char *const *at, size_t rows, size_t n) {
   const struct skeep_rows o = {at[A],           at[B],           at[Y], w->stride[A][2], w->stride[B][2],
                                w->stride[Y][2], rows,            n,     w->parameter,    w->form};
-  ((skeep_body_add *)w->body)(&o);
+  ((skeep_body_rowwise *)w->body)(&o);
 }
 
 static void call_norm(const struct rowwise *w, char *const *at, size_t rows, size_t n) {
@@ -132,8 +132,7 @@ static skeep_status norm(struct skeep_op *op, float eps) {
   const struct skeep_kernel *kernel;
   if (!(eps >= 0) || isinf(eps)) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 6);
   for (int i = 0; i < NORM_OPERANDS; i++) {
-    const int required = i == X || i == W || i == NORMED;
-    if (!required && !op->v[i]) continue;
+    if (!op->v[i]) continue;
     SKEEP_TRY(operand_dense(op->v[i], i, SKEEP_F32, i == W ? 1 : 0));
     if (i == W)
       SKEEP_TRY(operand_extent(op->v[i], i, 0, op->v[X]->layout.shape[op->v[X]->layout.rank - 1]));

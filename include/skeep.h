@@ -378,6 +378,7 @@ SKEEP_API void skeep_step_destroy(skeep_step *step);
 /* ---- selection -------------------------------------------------------------------------------- */
 
 /* Operations; the numbers are stable. Operand positions are those of the function of the same name. */
+/* generated: operation ids */
 #define SKEEP_OP_DECODE 1
 #define SKEEP_OP_QUANTIZE_ROWS 2
 #define SKEEP_OP_CONVERT 3
@@ -394,7 +395,8 @@ SKEEP_API void skeep_step_destroy(skeep_step *step);
 #define SKEEP_OP_SOFTMAX 14
 #define SKEEP_OP_SOFTCAP 15
 #define SKEEP_OP_ENCODE 16
-#define SKEEP_OP_PROJECT 17 /* each weight selects as MATMUL_T with x's encoding */
+#define SKEEP_OP_PROJECT 17
+/* end: operation ids */
 
 #define SKEEP_ISA_PORTABLE 0
 #define SKEEP_ISA_AVX2 1   /* AVX2, FMA, F16C */
@@ -417,8 +419,8 @@ SKEEP_API skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info);
 /* The row that op would run on these operands (in the operation's order; absent ones NULL; those behind the ones
  * that a row is chosen by may be left out), or
  * ERR_NO_KERNEL / ERR_LAYOUT / ERR_FORMAT naming the operand that lacks something. CONVERT and EMBED answer with
- * the DECODE row that does their work, PROJECT with the row of its first weight; operations without rows
- * (PREPACK) are ERR_ARGUMENT. Touches no payload. */
+ * the DECODE row that does their work; each weight of PROJECT selects as that of MATMUL_T, and the answer is the row of
+ * the first. Operations without rows (PREPACK) are ERR_ARGUMENT. Touches no payload. */
 SKEEP_API skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row);
 /* The instruction set in force. SKEEP_ISA=portable|avx2|avx512|neon (read once, at the first call) limits it; what
  * the machine lacks falls back to the best below it, and any other word is as if unset: compare the answer. */
@@ -442,6 +444,7 @@ SKEEP_API skeep_status skeep_reference_matmul_t(const skeep_view *x, const skeep
  * pool: required. step: pins and first error, or NULL (then each call pins its operands itself).
  * T = tokens (rows of the step). Floating outputs are F32 unless said otherwise. */
 
+/* generated: operations */
 /* y[...] = x[...] decoded / converted between dense types, any layout of x; y of the same shape is F32, F16 or
  * BF16, or has x's own dense format (then bits are copied). The only copy: what Materialize runs. Rounds once, to
  * nearest even; overflow becomes infinity. */
@@ -470,8 +473,8 @@ SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const s
                                      const skeep_view *const *w, const skeep_view *const *bias,
                                      const skeep_view *const *y);
 /* y[T, n] = scale * table[ids[T], n] decoded. ids I32 in [0, table rows). The scale is finite. */
-SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table,
-                                   const skeep_view *ids, float scale, const skeep_view *y);
+SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table, const skeep_view *ids,
+                                   float scale, const skeep_view *y);
 /* s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w is
  * [n], F32). before, after and sum may be NULL (absent). In place: sum may be x or before; y may be x, before
  * or after. eps >= 0. Rows of any magnitude, subnormal ones too, are as exact as others, as long as s / sqrt(...) is a
@@ -480,29 +483,31 @@ SKEEP_API skeep_status skeep_norm(skeep_pool *pool, skeep_step *step, const skee
                                   const skeep_view *w, const skeep_view *after, float eps, const skeep_view *sum,
                                   const skeep_view *y);
 
-/* Rotary position embedding (Su et al. 2021) with linear and YaRN scaling (Peng et al. 2023). */
+/* Which elements of a head form a rotated pair. */
+#define SKEEP_ROPE_NORMAL 0 /* pairs (2i, 2i+1) */
+#define SKEEP_ROPE_NEOX 1   /* pairs (i, i + dims/2) */
+
+/* The constants of a rotary position embedding (Su et al. 2021) with linear and YaRN scaling (Peng et al. 2023). */
 typedef struct skeep_rope_params {
-  uint32_t form;       /* SKEEP_ROPE_NORMAL: pairs (2i, 2i+1); SKEEP_ROPE_NEOX: pairs (i, i + dims/2) */
-  uint32_t dims;       /* leading elements of each head that rotate; even, <= head_dim */
-  float base;          /* theta_i = base^(-2i/dims) */
-  float scale;         /* angle factor: 1 / context scaling */
-  float ext_factor;    /* 0 = linear only, 1 = full YaRN mix */
-  float attn_factor;   /* magnitude factor, 1 without YaRN */
-  float beta_fast, beta_slow;
-  uint32_t original_context;
-  uint32_t reserved;
+  uint32_t form;             /* SKEEP_ROPE_*: which elements form a pair */
+  uint32_t dims;             /* leading elements of each head that rotate; even, <= head_dim */
+  float base;                /* theta_i = base^(-2i/dims) */
+  float scale;               /* angle factor: 1 / context scaling */
+  float ext_factor;          /* 0 = linear only, 1 = full YaRN mix */
+  float attn_factor;         /* magnitude factor of cos and sin, 1 without YaRN */
+  float beta_fast;           /* YaRN: turns within the original context from which on a pair keeps its angles */
+  float beta_slow;           /* YaRN: turns up to which a pair is scaled in full */
+  uint32_t original_context; /* YaRN: positions before scaling */
+  uint32_t reserved;         /* zero */
 } skeep_rope_params;
-#define SKEEP_ROPE_NORMAL 0
-#define SKEEP_ROPE_NEOX 1
 /* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
  * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
  * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
  * attn_factor and by nothing else. Elements from dims on are copied. From one position to the next no pair may turn by
  * more than 2048 radians: a base, scale or ext_factor that makes it is ERR_ARGUMENT, a factor ERR_VALUE on factors. A
  * position that takes an angle to 2^31 is ERR_INDEX. */
-SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x,
-                                  const skeep_view *positions, const skeep_view *factors, skeep_rope_params params,
-                                  const skeep_view *y);
+SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
+                                  const skeep_view *factors, skeep_rope_params params, const skeep_view *y);
 /* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
  * BF16) at slot position mod capacity of each row's sequence (NULL: all 0). A negative position, a sequence
  * out of range, or two rows with the same sequence and slot are ERR_INDEX before anything is written. A finite
@@ -513,11 +518,12 @@ SKEEP_API skeep_status skeep_kv_store(skeep_pool *pool, skeep_step *step, const 
                                       const skeep_view *positions, const skeep_view *sequences,
                                       const skeep_view *k_cache, const skeep_view *v_cache);
 
+/* The constants of an attention. */
 typedef struct skeep_attend_params {
-  float scale;   /* of q.k, e.g. 1/sqrt(head_dim) */
-  float softcap; /* c > 0: scores become c * tanh(score / c); 0 = none */
-  uint32_t window; /* position p sees max(0, p - window + 1) .. p; 0 = all */
-  uint32_t reserved;
+  float scale;       /* of q.k, e.g. 1/sqrt(head_dim) */
+  float softcap;     /* c > 0: scores become c * tanh(score / c); 0 = none */
+  uint32_t window;   /* position p sees max(0, p - window + 1) .. p; 0 = all */
+  uint32_t reserved; /* zero */
 } skeep_attend_params;
 /* y[T, heads, head_dim] = softmax(q.K) V for q [T, heads, head_dim] over the caches; heads is a multiple of
  * kv_heads and head h reads KV head h / (heads / kv_heads). What each row sees follows from its position
@@ -528,20 +534,22 @@ typedef struct skeep_attend_params {
  * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0. Weighted values are added up in F32 before the sum of the weights
  * divides them: where that overflows, y is infinite. A row's bits depend neither on the other rows of the call nor on
  * the number of threads; y's head_dim is that of the values. */
-SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q,
-                                    const skeep_view *k_cache, const skeep_view *v_cache,
-                                    const skeep_view *positions, const skeep_view *sequences,
+SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q, const skeep_view *k_cache,
+                                    const skeep_view *v_cache, const skeep_view *positions, const skeep_view *sequences,
                                     skeep_attend_params params, const skeep_view *y);
-/* y = act(gate) * up, elementwise; y may be gate or up. act(-inf) is its limit 0, not the NaN of -inf * 0. */
-SKEEP_API skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gate, const skeep_view *up,
-                                 uint32_t form, const skeep_view *y);
+
+/* Which function gates. */
 #define SKEEP_GLU_SILU 0      /* SwiGLU */
 #define SKEEP_GLU_GELU_TANH 1 /* GeGLU, tanh form */
 #define SKEEP_GLU_GELU_ERF 2  /* GeGLU, exact form */
 #define SKEEP_GLU_RELU 3      /* ReGLU */
-/* y = a + b and y = a * b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a. */
+/* y = act(gate) * up, elementwise; y may be gate or up. act(-inf) is its limit 0, not the NaN of -inf * 0. */
+SKEEP_API skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gate, const skeep_view *up,
+                                 uint32_t form, const skeep_view *y);
+/* y = a + b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a. */
 SKEEP_API skeep_status skeep_add(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
                                  const skeep_view *y);
+/* y = a * b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a. */
 SKEEP_API skeep_status skeep_mul(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
                                  const skeep_view *y);
 /* y = softmax(scale * x) along the last axis; y may be x. A row of nothing but -inf (after the scale) has no
@@ -551,6 +559,7 @@ SKEEP_API skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const s
 /* y = cap * tanh(x / cap); y may be x. */
 SKEEP_API skeep_status skeep_softcap(skeep_pool *pool, skeep_step *step, const skeep_view *x, float cap,
                                      const skeep_view *y);
+/* end: operations */
 
 #ifdef __cplusplus
 }

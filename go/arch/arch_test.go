@@ -180,9 +180,9 @@ func TestDescribeLlama(t *testing.T) {
 	h := tiny()
 	m := describe(t, h)
 	want := Layer{Heads: 8, KVHeads: 4, KeyDim: 8, ValueDim: 8, FF: 96, AttnScale: float32(1 / math.Sqrt(8)),
-		Rope: Rope{Form: RopeNormal, Dims: 8, Base: 10_000, Scale: 1, AttnFactor: 1}}
+		Rope: tensor.RopeParams{Form: tensor.RopeNormal, Dims: 8, Base: 10_000, Scale: 1, AttnFactor: 1}}
 	require.Equal(t, []Layer{want, want}, m.Layers)
-	require.Equal(t, []any{"llama", "tiny", 256, 64, 50, float32(1e-5), float32(1), SiLU, float32(0), false},
+	require.Equal(t, []any{"llama", "tiny", 256, 64, 50, float32(1e-5), float32(1), tensor.GLUSiLU, float32(0), false},
 		[]any{m.Arch, m.Name, m.Context, m.Width, m.Vocab, m.Eps, m.EmbedScale, m.Activation, m.FinalSoftcap, m.TiedHead})
 	require.Empty(t, m.Unused)
 
@@ -219,7 +219,7 @@ func TestDescribeLlama(t *testing.T) {
 	require.Equal(t, 8, m.Layers[0].KVHeads)
 	require.Equal(t, 100, m.Layers[1].Window)
 	require.Equal(t, float32(5e5), m.Layers[0].Rope.Base)
-	require.Equal(t, 4, m.Layers[0].Rope.Dims)
+	require.EqualValues(t, 4, m.Layers[0].Rope.Dims)
 	require.True(t, m.TiedHead)
 	_, ok = m.Find(tensor.ID{Layer: 1, Role: tensor.AttnQ, Kind: tensor.Bias})
 	require.True(t, ok)
@@ -246,32 +246,32 @@ func TestVocabSize(t *testing.T) {
 }
 
 func TestRopeScaling(t *testing.T) {
-	with := func(kv map[string]any) (Rope, error) {
+	with := func(kv map[string]any) (tensor.RopeParams, error) {
 		h := tiny()
 		maps.Copy(h.kv, kv)
 		m, err := Describe(h)
 		if err != nil {
-			return Rope{}, err
+			return tensor.RopeParams{}, err
 		}
 		return m.Layers[0].Rope, nil
 	}
-	plain := Rope{Dims: 8, Base: 10_000, Scale: 1, AttnFactor: 1}
+	plain := tensor.RopeParams{Dims: 8, Base: 10_000, Scale: 1, AttnFactor: 1}
 	for _, c := range []struct {
 		kv   map[string]any
-		want func(r *Rope)
+		want func(r *tensor.RopeParams)
 	}{
-		{nil, func(*Rope) {}},
-		{map[string]any{"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": float32(4)}, func(*Rope) {}},
-		{map[string]any{"llama.rope.scaling.factor": float32(4)}, func(r *Rope) { r.Scale = 0.25 }},
-		{map[string]any{"llama.rope.scale_linear": float32(2)}, func(r *Rope) { r.Scale = 0.5 }},
-		{map[string]any{"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": float32(0)}, func(*Rope) {}},
+		{nil, func(*tensor.RopeParams) {}},
+		{map[string]any{"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": float32(4)}, func(*tensor.RopeParams) {}},
+		{map[string]any{"llama.rope.scaling.factor": float32(4)}, func(r *tensor.RopeParams) { r.Scale = 0.25 }},
+		{map[string]any{"llama.rope.scale_linear": float32(2)}, func(r *tensor.RopeParams) { r.Scale = 0.5 }},
+		{map[string]any{"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": float32(0)}, func(*tensor.RopeParams) {}},
 		{map[string]any{"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": float32(4), "llama.rope.scaling.original_context_length": uint32(64)},
-			func(r *Rope) {
+			func(r *tensor.RopeParams) {
 				r.Scale, r.ExtFactor, r.BetaFast, r.BetaSlow, r.OriginalContext = 0.25, 1, 32, 1, 64
 				r.AttnFactor = float32(1 + 0.1*math.Log(4))
 			}},
 		{map[string]any{"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": float32(4), "llama.rope.scaling.yarn_ext_factor": float32(0)},
-			func(r *Rope) { r.Scale, r.BetaFast, r.BetaSlow, r.OriginalContext = 0.25, 32, 1, 256 }},
+			func(r *tensor.RopeParams) { r.Scale, r.BetaFast, r.BetaSlow, r.OriginalContext = 0.25, 32, 1, 256 }},
 	} {
 		want := plain
 		c.want(&want)
@@ -288,9 +288,9 @@ func TestRopeScaling(t *testing.T) {
 
 func TestDescribeGemma3(t *testing.T) {
 	m := describe(t, gemma())
-	require.Equal(t, []any{float32(8), GELUTanh, true, 7}, []any{m.EmbedScale, m.Activation, m.TiedHead, len(m.Layers)})
+	require.Equal(t, []any{float32(8), tensor.GLUGELUTanh, true, 7}, []any{m.EmbedScale, m.Activation, m.TiedHead, len(m.Layers)})
 	local := Layer{Heads: 4, KVHeads: 1, KeyDim: 32, ValueDim: 32, FF: 96, Window: 512, AttnScale: float32(1 / math.Sqrt(32)),
-		Rope: Rope{Form: RopeNeoX, Dims: 32, Base: 10_000, Scale: 1, AttnFactor: 1}, QKNorm: true, PostNorms: true}
+		Rope: tensor.RopeParams{Form: tensor.RopeNeoX, Dims: 32, Base: 10_000, Scale: 1, AttnFactor: 1}, QKNorm: true, PostNorms: true}
 	global := local
 	global.Window, global.Rope.Base, global.Rope.Scale = 0, 1e6, 0.125
 	require.Equal(t, []Layer{local, local, local, local, local, global, local}, m.Layers)
@@ -320,7 +320,7 @@ func TestDescribeQwen(t *testing.T) {
 			}
 		}
 		m := describe(t, h)
-		require.Equal(t, RopeNeoX, m.Layers[0].Rope.Form)
+		require.Equal(t, tensor.RopeNeoX, m.Layers[0].Rope.Form)
 		require.Equal(t, name == "qwen3", m.Layers[1].QKNorm)
 		require.Empty(t, m.Unused)
 	}

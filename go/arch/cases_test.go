@@ -3,13 +3,14 @@ package arch
 import (
 	"testing"
 
+	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/stretchr/testify/require"
 )
 
 // The pairs that rotary embedding turns belong to the architecture: files of llama hold Q and K permuted for
 // neighbours, the others as they were trained. The operation itself is tested in package exec.
 func TestH07_rotaryFormOfEachArchitecture(t *testing.T) {
-	want := map[string]RopeForm{"llama": RopeNormal, "qwen2": RopeNeoX, "qwen3": RopeNeoX, "gemma3": RopeNeoX}
+	want := map[string]tensor.RopeForm{"llama": tensor.RopeNormal, "qwen2": tensor.RopeNeoX, "qwen3": tensor.RopeNeoX, "gemma3": tensor.RopeNeoX}
 	require.Len(t, families, len(want))
 	for name, form := range want {
 		require.Equal(t, form, families[name].rope, name)

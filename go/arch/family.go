@@ -8,8 +8,8 @@ import (
 
 // family is what is fixed about an architecture: facts that its files do not state.
 type family struct {
-	rope       RopeForm
-	activation Activation
+	rope       tensor.RopeForm
+	activation tensor.GLUForm
 	tensors    []row
 	keys       Facts                 // what it reads, with defaults of its own, and what it refuses
 	facts      func(*Model, *reader) // what remains, once the hyperparameters are read
@@ -88,7 +88,7 @@ func modelWidth(m *Model, _ *Layer) []int { return []int{m.Width} }
 func (m *Model) rotated() int {
 	for _, l := range m.Layers {
 		if l.Heads > 0 {
-			return l.Rope.Dims
+			return int(l.Rope.Dims)
 		}
 	}
 	return 0

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/skeep-project/skeep/go/tensor"
 )
 
 // gemma3: of six layers the first five see a window and rotate with a base of their own, unscaled; the
 // sixth sees everything. Most files state neither the six nor that base. Norm weights hold the +1
 // already. Gemma Team 2025.
 var gemma3 = family{
-	rope:       RopeNeoX,
-	activation: GELUTanh,
+	rope:       tensor.RopeNeoX,
+	activation: tensor.GLUGELUTanh,
 	tensors:    slices.Concat(outer, attention, qkNorms, feedForward, postNorms),
 	keys: slices.Concat(Facts{
 		{Name: "rope.freq_base", Aliases: []string{"rope.global.freq_base"}, Effect: Read, Default: 1e6, Reason: "base of the rotation in layers that see everything",
@@ -42,7 +44,7 @@ func describeGemma3(m *Model, r *reader) {
 		if !local[i] {
 			l.Window = 0
 		} else if l.Window > 0 {
-			l.Rope = Rope{Form: l.Rope.Form, Dims: l.Rope.Dims, Base: float32(base), Scale: 1, AttnFactor: 1}
+			l.Rope = tensor.RopeParams{Form: l.Rope.Form, Dims: l.Rope.Dims, Base: float32(base), Scale: 1, AttnFactor: 1}
 		}
 	})
 }

@@ -196,7 +196,7 @@ func (r *reader) model(m *Model, f family) {
 
 // heads reads what one head is like. Without a stated width it is the model's, divided by the heads of
 // the first layer with attention.
-func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, rope Rope) {
+func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, rope tensor.RopeParams) {
 	n := 0
 	for _, h := range heads {
 		if n == 0 {
@@ -204,11 +204,11 @@ func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, r
 		}
 	}
 	if r.err != nil {
-		return 0, 0, Rope{}
+		return 0, 0, tensor.RopeParams{}
 	}
 	if n == 0 {
 		r.fail(ErrInvalid, r.prefix+"attention.head_count", "0 in every layer: nothing attends")
-		return 0, 0, Rope{}
+		return 0, 0, tensor.RopeParams{}
 	}
 	keyDim, given := r.count("attention.key_length", 1, maxHeadDim)
 	if !given && r.err == nil {
@@ -223,7 +223,7 @@ func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, r
 }
 
 // rope reads the rotary embedding and its scaling.
-func (r *reader) rope(m *Model, f family, keyDim int) Rope {
+func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
 	dims, given := r.count("rope.dimension_count", 2, maxHeadDim)
 	if !given {
 		dims = keyDim
@@ -240,7 +240,7 @@ func (r *reader) rope(m *Model, f family, keyDim int) Rope {
 		r.fail(ErrInvalid, r.prefix+"rope.scaling.factor", "%g, must be 0 or 0.001 to 1e+06", factor)
 	}
 	attn, _ := r.float("rope.scaling.attn_factor", 1e-3, 1e3)
-	p := Rope{Form: f.rope, Dims: dims, Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
+	p := tensor.RopeParams{Form: f.rope, Dims: uint32(dims), Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
 	key, kind := r.find("rope.scaling.type")
 	if kind == nil || r.err != nil {
 		return p
@@ -259,7 +259,7 @@ func (r *reader) rope(m *Model, f family, keyDim int) Rope {
 
 // yarn reads what scaling by YaRN needs beside its factor. Peng et al. 2023, section 3.4: attention sharpens with the
 // logarithm of the factor.
-func (r *reader) yarn(m *Model, p *Rope, factor float64) {
+func (r *reader) yarn(m *Model, p *tensor.RopeParams, factor float64) {
 	ext, _ := r.float("rope.scaling.yarn_ext_factor", 0, 1)
 	fast, _ := r.float("rope.scaling.yarn_beta_fast", 1e-3, 1e6)
 	slow, _ := r.float("rope.scaling.yarn_beta_slow", 1e-3, 1e6)
@@ -267,7 +267,7 @@ func (r *reader) yarn(m *Model, p *Rope, factor float64) {
 	if !given {
 		original = m.Context
 	}
-	p.ExtFactor, p.BetaFast, p.BetaSlow, p.OriginalContext = float32(ext), float32(fast), float32(slow), original
+	p.ExtFactor, p.BetaFast, p.BetaSlow, p.OriginalContext = float32(ext), float32(fast), float32(slow), uint32(original)
 	sharper := 1.0
 	if ext != 0 {
 		sharper += 0.1 * math.Log(factor)

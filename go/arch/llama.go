@@ -8,7 +8,7 @@ import (
 
 // llama is Llama 1 to 3, Mistral, Mixtral and what follows their form.
 var llama = family{
-	rope:    RopeNormal,
+	rope:    tensor.RopeNormal,
 	tensors: slices.Concat(outer, attention, biases(true, tensor.AttnQ, tensor.AttnK, tensor.AttnV, tensor.AttnOutput), feedForward, experts),
 	keys: slices.Concat(Facts{
 		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: "Touvron et al. 2023"},

@@ -7,48 +7,17 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// RopeForm says which elements of a head form a rotated pair. Numbers equal C's SKEEP_ROPE_*.
-type RopeForm uint32
-
-// The two forms.
-const (
-	RopeNormal RopeForm = 0 // (2i, 2i+1)
-	RopeNeoX   RopeForm = 1 // (i, i+dims/2)
-)
-
-// Activation is the function of a gated linear unit. Numbers equal C's SKEEP_GLU_*.
-type Activation uint32
-
-// The activations.
-const (
-	SiLU     Activation = 0
-	GELUTanh Activation = 1
-)
-
-// Rope is the rotary embedding of one layer, as the operation takes it: AttnFactor is all that cosine
-// and sine are multiplied by.
-type Rope struct {
-	Form               RopeForm
-	Dims               int     // leading elements of a head that rotate; even
-	Base               float32 // angle i is position · Base^(-2i/Dims)
-	Scale              float32 // angle factor: 1 / context scaling
-	ExtFactor          float32 // 0 linear, 1 YaRN
-	AttnFactor         float32
-	BetaFast, BetaSlow float32
-	OriginalContext    int // of YaRN, else 0
-}
-
 // Layer is the geometry of one layer. A layer without attention has Heads = 0, one without a
 // feed-forward part FF = 0.
 type Layer struct {
 	Heads, KVHeads    int
-	KeyDim, ValueDim  int // of one head
-	FF                int // width of the feed-forward part; of one expert when Model.Experts > 0
-	Window            int // a position sees so many up to itself; 0 = all
-	Rope              Rope
-	AttnScale         float32 // of q·k
-	AttnSoftcap       float32 // 0 = none
-	QKNorm, PostNorms bool    // norms of queries and keys; norms behind attention and feed-forward
+	KeyDim, ValueDim  int               // of one head
+	FF                int               // width of the feed-forward part; of one expert when Model.Experts > 0
+	Window            int               // a position sees so many up to itself; 0 = all
+	Rope              tensor.RopeParams // AttnFactor is all that cosine and sine are multiplied by
+	AttnScale         float32           // of q·k
+	AttnSoftcap       float32           // 0 = none
+	QKNorm, PostNorms bool              // norms of queries and keys; norms behind attention and feed-forward
 }
 
 // Model is what a file's metadata say of a model. It is not modified after Describe.
@@ -61,7 +30,7 @@ type Model struct {
 	Layers       []Layer
 	Eps          float32 // of the RMS norms
 	EmbedScale   float32 // of embeddings; 1 = none
-	Activation   Activation
+	Activation   tensor.GLUForm
 	FinalSoftcap float32 // of logits; 0 = none
 	Experts      int     // 0: the feed-forward part is dense
 	ExpertsUsed  int

@@ -8,7 +8,7 @@ import (
 
 // qwen2 is Qwen 1.5, 2 and 2.5 without experts: Llama's form with biases.
 var qwen2 = family{
-	rope:    RopeNeoX,
+	rope:    tensor.RopeNeoX,
 	tensors: slices.Concat(outer, attention, biases(false, tensor.AttnQ, tensor.AttnK, tensor.AttnV), feedForward),
 	keys: slices.Concat(Facts{
 		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: transformers + " (Qwen2Config)"},

@@ -1,10 +1,14 @@
 package arch
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/skeep-project/skeep/go/tensor"
+)
 
 // qwen3 is Qwen 3 without experts: Llama's form with norms of queries and keys.
 var qwen3 = family{
-	rope:    RopeNeoX,
+	rope:    tensor.RopeNeoX,
 	tensors: slices.Concat(outer, attention, qkNorms, feedForward),
 	keys: slices.Concat(Facts{
 		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: transformers + " (Qwen3Config)"},

@@ -16,7 +16,7 @@ func (e *Eager) integer(w *View) bool {
 	if e.exact || w.Layout().Block == 1 {
 		return false
 	}
-	_, st := core.Select(core.OpMatMulT, []*core.View{door.Descriptor(&e.form), door.Descriptor(w)})
+	_, st := core.Select(tensor.OpMatMulT, []*core.View{door.Descriptor(&e.form), door.Descriptor(w)})
 	return st.Code == core.OK
 }
 
@@ -62,7 +62,7 @@ func (e *Eager) multipliable(op string, x, w View) View {
 	if e.err != nil {
 		return View{}
 	}
-	if _, st := core.Select(core.OpMatMulT, []*core.View{door.Descriptor(&x), door.Descriptor(&w)}); st.Code == core.OK || st.Operand == 0 {
+	if _, st := core.Select(tensor.OpMatMulT, []*core.View{door.Descriptor(&x), door.Descriptor(&w)}); st.Code == core.OK || st.Operand == 0 {
 		return w
 	}
 	return e.copy(op, w, f32)

@@ -30,9 +30,9 @@ func TestH07_permutedRowsRotateAsNeighbours(t *testing.T) {
 		require.NoError(t, p.WriteFloat32s(out))
 		return p
 	}
-	scores := func(q, k View, form RopeForm) (s [2]float64) {
+	scores := func(q, k View, form tensor.RopeForm) (s [2]float64) {
 		e := eager(t, Options{Exact: true})
-		p := RopeParams{Form: form, Dims: dim, Base: 100, Scale: 1, AttnFactor: 1}
+		p := tensor.RopeParams{Form: form, Dims: dim, Base: 100, Scale: 1, AttnFactor: 1}
 		rotated := func(w View, heads, at int64) []float32 {
 			y, err := e.MatMulT(x, w).Split(1, heads)
 			require.NoError(t, err)
@@ -47,9 +47,9 @@ func TestH07_permutedRowsRotateAsNeighbours(t *testing.T) {
 		}
 		return s
 	}
-	want := scores(q, k, RopeNeoX)
-	got := scores(permuted(q, 2), permuted(k, 1), RopeNormal)
-	wrong := scores(permuted(q, 2), permuted(k, 1), RopeNeoX)
+	want := scores(q, k, tensor.RopeNeoX)
+	got := scores(permuted(q, 2), permuted(k, 1), tensor.RopeNormal)
+	wrong := scores(permuted(q, 2), permuted(k, 1), tensor.RopeNeoX)
 	for h := range want {
 		require.InDelta(t, want[h], got[h], 1e-4)
 		require.Greater(t, max(wrong[h]-want[h], want[h]-wrong[h]), 1e-2)

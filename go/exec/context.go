@@ -2,7 +2,10 @@
 // the contract of Context is such that contexts which only propagate shapes, or record a tape, can stand in its place.
 package exec
 
-import "github.com/skeep-project/skeep/go/skeep"
+import (
+	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
+)
 
 // View is the operand and result of every op.
 type View = skeep.View
@@ -50,7 +53,7 @@ type Context interface {
 	Project(x View, w, bias [3]View) [3]View
 	// Rope rotates x [T, heads, head_dim] by its positions [T] I32; factors [dims/2] may be absent.
 	// = x·cos + rotate(x)·sin with the angles that include/skeep.h states at skeep_rope.
-	Rope(x, positions, factors View, p RopeParams) View
+	Rope(x, positions, factors View, p tensor.RopeParams) View
 	// KVStore writes k, v [T, kv_heads, head_dim] at slot position mod capacity of each token's sequence
 	// into the layer's caches [sequences, kv_heads, capacity, head_dim] and returns both caches whole, the
 	// same bytes under new value numbers. sequences [T] I32 may be absent: all 0. A finite element that the cache's
@@ -61,9 +64,9 @@ type Context interface {
 	// [T, heads, head_dim]. The mask follows from the positions alone: position p sees
 	// max(0, p-window+1)…p; slot s holds for it position p - (p-s) mod capacity. = MatMulT, Softcap, mask
 	// (Iota, compare, select), Softmax, MatMulT per head.
-	Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View
+	Attend(q, kAll, vAll, positions, sequences View, p tensor.AttendParams) View
 	// GLU is act(gate) · up, elementwise. Shazeer 2020.
-	GLU(gate, up View, form GLUForm) View
+	GLU(gate, up View, form tensor.GLUForm) View
 	// Logits is x · wᵀ, then softcap·tanh(·/softcap) when softcap > 0. = MatMulT, Softcap.
 	Logits(x, w View, softcap float32) View
 
@@ -84,42 +87,3 @@ type Context interface {
 	// Transpose exchanges two axes.
 	Transpose(x View, a, b int) View
 }
-
-// RopeForm says which elements of a head form a rotated pair.
-type RopeForm uint32
-
-// The two forms.
-const (
-	RopeNormal RopeForm = 0 // (2i, 2i+1)
-	RopeNeoX   RopeForm = 1 // (i, i+dims/2)
-)
-
-// RopeParams are the constants of a rotary embedding with linear and YaRN scaling.
-type RopeParams struct {
-	Form               RopeForm
-	Dims               uint32  // leading elements of a head that rotate
-	Base               float32 // e.g. 10000
-	Scale              float32 // angle factor, 1/context scaling
-	ExtFactor          float32 // 0 linear only, 1 YaRN
-	AttnFactor         float32 // 1 without YaRN
-	BetaFast, BetaSlow float32
-	OriginalContext    uint32
-}
-
-// AttendParams are the constants of an attention.
-type AttendParams struct {
-	Scale   float32 // of q·k
-	Softcap float32 // 0 = none
-	Window  uint32  // 0 = everything up to the position
-}
-
-// GLUForm is the activation of a gated linear unit.
-type GLUForm uint32
-
-// The forms.
-const (
-	GLUSiLU     GLUForm = 0 // SwiGLU
-	GLUGELUTanh GLUForm = 1 // GeGLU, tanh form
-	GLUGELUErf  GLUForm = 2 // GeGLU, exact
-	GLUReLU     GLUForm = 3 // ReGLU
-)

@@ -50,7 +50,7 @@ func (e *Eager) Norm(x, before, w, after View, eps float32) (sum, y View) {
 }
 
 // Rope implements Context.
-func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
+func (e *Eager) Rope(x, positions, factors View, p tensor.RopeParams) View {
 	const op = "rope"
 	e.gather(op, &x)
 	y := e.alloc(op, f32, x.Shape())
@@ -58,8 +58,7 @@ func (e *Eager) Rope(x, positions, factors View, p RopeParams) View {
 		return View{}
 	}
 	start := e.start()
-	st := core.Rope(e.pool, e.step, desc(&x), desc(&positions), desc(&factors), core.RopeParams{Form: uint32(p.Form), Dims: p.Dims, Base: p.Base, Scale: p.Scale,
-		ExtFactor: p.ExtFactor, AttnFactor: p.AttnFactor, BetaFast: p.BetaFast, BetaSlow: p.BetaSlow, OriginalContext: p.OriginalContext}, desc(&y))
+	st := core.Rope(e.pool, e.step, desc(&x), desc(&positions), desc(&factors), p, desc(&y))
 	if !e.done(op, start, st, &x, &positions, &factors, &y) {
 		return View{}
 	}
@@ -96,7 +95,7 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 }
 
 // Attend implements Context.
-func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams) View {
+func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p tensor.AttendParams) View {
 	const op = "attend"
 	e.gather(op, &q, &kAll, &vAll)
 	y := e.alloc(op, f32, q.Shape())
@@ -104,7 +103,7 @@ func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p AttendParams)
 		return View{}
 	}
 	start := e.start()
-	st := core.Attend(e.pool, e.step, desc(&q), desc(&kAll), desc(&vAll), desc(&positions), desc(&sequences), core.AttendParams{Scale: p.Scale, Softcap: p.Softcap, Window: p.Window}, desc(&y))
+	st := core.Attend(e.pool, e.step, desc(&q), desc(&kAll), desc(&vAll), desc(&positions), desc(&sequences), p, desc(&y))
 	if !e.done(op, start, st, &q, &kAll, &vAll, &positions, &sequences, &y) {
 		return View{}
 	}
@@ -126,7 +125,7 @@ func (e *Eager) binary(op string, a, b View, run func(*core.Pool, *core.Step, *c
 }
 
 // GLU implements Context.
-func (e *Eager) GLU(gate, up View, form GLUForm) View {
+func (e *Eager) GLU(gate, up View, form tensor.GLUForm) View {
 	const op = "glu"
 	e.gather(op, &gate, &up)
 	y := e.alloc(op, f32, gate.Shape())
@@ -134,7 +133,7 @@ func (e *Eager) GLU(gate, up View, form GLUForm) View {
 		return View{}
 	}
 	start := e.start()
-	if !e.done(op, start, core.GLU(e.pool, e.step, desc(&gate), desc(&up), uint32(form), desc(&y)), &gate, &up, &y) {
+	if !e.done(op, start, core.GLU(e.pool, e.step, desc(&gate), desc(&up), form, desc(&y)), &gate, &up, &y) {
 		return View{}
 	}
 	return y

@@ -173,7 +173,7 @@ func TestDecompositions(t *testing.T) {
 	q, k, v := f32s(t, "q", T, heads, dim), f32s(t, "k", T, kvHeads, dim), f32s(t, "v", T, kvHeads, dim)
 	kc, vc := f32s(t, "kc", 1, kvHeads, capacity, dim), f32s(t, "vc", 1, kvHeads, capacity, dim)
 	kAll, vAll := e.KVStore(k, v, positions, View{}, kc, vc)
-	a := e.Attend(q, kAll, vAll, positions, View{}, AttendParams{Scale: 0.5, Window: 3})
+	a := e.Attend(q, kAll, vAll, positions, View{}, tensor.AttendParams{Scale: 0.5, Window: 3})
 	require.NoError(t, e.Err())
 	for h := range int(heads) {
 		for i := range T {
@@ -189,7 +189,7 @@ func TestDecompositions(t *testing.T) {
 		}
 	}
 	gate, up := f32s(t, "gate", 2, 9), f32s(t, "up", 2, 9)
-	g := floats(t, e.GLU(gate, up, GLUSiLU))
+	g := floats(t, e.GLU(gate, up, tensor.GLUSiLU))
 	for i, x := range floats(t, gate) {
 		require.InDelta(t, float64(x)/(1+math.Exp(-float64(x)))*float64(floats(t, up)[i]), g[i], 1e-5)
 	}
@@ -268,8 +268,8 @@ func TestStaleViewIntoEveryOp(t *testing.T) {
 		return v
 	}
 	ids := func() View { return i32s(t, "ids", 0, 1) }
-	rope := RopeParams{Dims: 8, Base: 1e4, Scale: 1, AttnFactor: 1}
-	attend := AttendParams{Scale: 1}
+	rope := tensor.RopeParams{Dims: 8, Base: 1e4, Scale: 1, AttnFactor: 1}
+	attend := tensor.AttendParams{Scale: 1}
 	cache := []int64{1, 2, 32, 8}
 	for name, op := range map[string]func(c Context){
 		"embed table":     func(c Context) { c.Embed(stale(4, 8), ids(), 1) },
@@ -290,8 +290,8 @@ func TestStaleViewIntoEveryOp(t *testing.T) {
 		"attend q":        func(c Context) { c.Attend(stale(2, 4, 8), ok(cache...), ok(cache...), ids(), View{}, attend) },
 		"attend k":        func(c Context) { c.Attend(ok(2, 4, 8), stale(cache...), ok(cache...), ids(), View{}, attend) },
 		"attend v":        func(c Context) { c.Attend(ok(2, 4, 8), ok(cache...), stale(cache...), ids(), View{}, attend) },
-		"glu gate":        func(c Context) { c.GLU(stale(2, 8), ok(2, 8), GLUSiLU) },
-		"glu up":          func(c Context) { c.GLU(ok(2, 8), stale(2, 8), GLUReLU) },
+		"glu gate":        func(c Context) { c.GLU(stale(2, 8), ok(2, 8), tensor.GLUSiLU) },
+		"glu up":          func(c Context) { c.GLU(ok(2, 8), stale(2, 8), tensor.GLUReLU) },
 		"logits w":        func(c Context) { c.Logits(ok(2, 8), stale(4, 8), 1) },
 		"add b":           func(c Context) { c.Add(ok(2, 8), stale(2, 8)) },
 		"mul a":           func(c Context) { c.Mul(stale(2, 8), ok(2, 8)) },
@@ -318,7 +318,7 @@ func TestOpsDoNotAllocate(t *testing.T) {
 		e.Layer(0)
 		_, y := e.Norm(x, View{}, n, View{}, 1)
 		p := e.Project(y, [3]View{w, w}, [3]View{})
-		e.Logits(e.GLU(p[0], p[1], GLUSiLU), w, 30)
+		e.Logits(e.GLU(p[0], p[1], tensor.GLUSiLU), w, 30)
 		if e.End() != nil {
 			t.Fatal(e.Err())
 		}
@@ -335,7 +335,7 @@ func TestNewNeedsAPool(t *testing.T) {
 func TestRopeParamsReachTheCore(t *testing.T) {
 	e := eager(t, Options{})
 	x := f32s(t, "x", 1, 1, 8)
-	p := RopeParams{Form: RopeNeoX, Dims: 4, Base: 100, Scale: 0.5, AttnFactor: 2}
+	p := tensor.RopeParams{Form: tensor.RopeNeoX, Dims: 4, Base: 100, Scale: 0.5, AttnFactor: 2}
 	y := floats(t, e.Rope(x, i32s(t, "p", 3), View{}, p))
 	require.NoError(t, e.End())
 	in := floats(t, x)

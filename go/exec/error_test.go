@@ -38,7 +38,7 @@ var opCases = func() []struct {
 	cache := func(name string, written bool) operandCase {
 		return operandCase{name: name, format: f32, dims: []int64{2, 2, 32, 8}, written: written}
 	}
-	rope := RopeParams{Dims: 8, Base: 1e4, Scale: 1, AttnFactor: 1}
+	rope := tensor.RopeParams{Dims: 8, Base: 1e4, Scale: 1, AttnFactor: 1}
 	type c = []operandCase
 	return []struct {
 		op       string
@@ -63,9 +63,9 @@ var opCases = func() []struct {
 			}},
 		{"attend", c{in("q", 2, 4, 8), cache("kAll", false), cache("vAll", false), ids("positions"), optional(ids("sequences"))},
 			func(c Context, v map[string]View) {
-				c.Attend(v["q"], v["kAll"], v["vAll"], v["positions"], v["sequences"], AttendParams{Scale: 1})
+				c.Attend(v["q"], v["kAll"], v["vAll"], v["positions"], v["sequences"], tensor.AttendParams{Scale: 1})
 			}},
-		{"glu", c{in("gate", 2, 8), in("up", 2, 8)}, func(c Context, v map[string]View) { c.GLU(v["gate"], v["up"], GLUSiLU) }},
+		{"glu", c{in("gate", 2, 8), in("up", 2, 8)}, func(c Context, v map[string]View) { c.GLU(v["gate"], v["up"], tensor.GLUSiLU) }},
 		{"add", c{in("a", 2, 8), in("b", 2, 8)}, func(c Context, v map[string]View) { c.Add(v["a"], v["b"]) }},
 		{"mul", c{in("a", 2, 8), in("b", 2, 8)}, func(c Context, v map[string]View) { c.Mul(v["a"], v["b"]) }},
 		{"softmax", c{in("x", 2, 8)}, func(c Context, v map[string]View) { c.Softmax(v["x"], 1) }},

@@ -37,7 +37,7 @@ var everyOp = map[string]opCase{
 		func(c Context, in []View) []View { return []View{c.MatMulT(in[0], in[1])} }},
 	"rope": {[]tensor.Shape{tensor.ShapeOf(3, 2, 8), tensor.ShapeOf(3), tensor.ShapeOf(4)}, map[int]bool{1: true},
 		func(c Context, in []View) []View {
-			return []View{c.Rope(in[0], in[1], in[2], RopeParams{Dims: 8, Base: 100, Scale: 1, AttnFactor: 1})}
+			return []View{c.Rope(in[0], in[1], in[2], tensor.RopeParams{Dims: 8, Base: 100, Scale: 1, AttnFactor: 1})}
 		}},
 	"kv_store and attend": {[]tensor.Shape{tensor.ShapeOf(3, 2, 8), tensor.ShapeOf(3, 2, 8), tensor.ShapeOf(3), tensor.ShapeOf(3, 4, 8)}, map[int]bool{2: true},
 		func(c Context, in []View) []View {
@@ -51,17 +51,17 @@ var everyOp = map[string]opCase{
 			var out []View
 			for i := range 2 {
 				k, v := c.KVStore(in[0], in[1], in[2], View{}, cache(i), cache(i))
-				out = append(out, c.Attend(in[3], k, v, in[2], View{}, AttendParams{Scale: 0.5}))
+				out = append(out, c.Attend(in[3], k, v, in[2], View{}, tensor.AttendParams{Scale: 0.5}))
 			}
 			return out
 		}},
 	"attend": {[]tensor.Shape{tensor.ShapeOf(3, 4, 8), tensor.ShapeOf(2, 2, 32, 8), tensor.ShapeOf(2, 2, 32, 8), tensor.ShapeOf(3), tensor.ShapeOf(3)}, map[int]bool{3: true, 4: true},
 		func(c Context, in []View) []View {
 			ones := c.Narrow(in[4], 0, 0, 3) // sequences: below 2
-			return []View{c.Attend(in[0], in[1], in[2], in[3], ones, AttendParams{Scale: 0.5})}
+			return []View{c.Attend(in[0], in[1], in[2], in[3], ones, tensor.AttendParams{Scale: 0.5})}
 		}},
 	"glu": {[]tensor.Shape{tensor.ShapeOf(3, 8), tensor.ShapeOf(3, 8)}, nil,
-		func(c Context, in []View) []View { return []View{c.GLU(in[0], in[1], GLUSiLU)} }},
+		func(c Context, in []View) []View { return []View{c.GLU(in[0], in[1], tensor.GLUSiLU)} }},
 	"logits": {[]tensor.Shape{tensor.ShapeOf(3, 64), tensor.ShapeOf(5, 64)}, nil,
 		func(c Context, in []View) []View { return []View{c.Logits(in[0], in[1], 3)} }},
 	"add": {[]tensor.Shape{tensor.ShapeOf(3, 8), tensor.ShapeOf(8)}, nil,

@@ -95,19 +95,16 @@ func (l *layer) attention(c exec.Context, n *network, x View, positions View, kv
 		_, q = c.Norm(q, View{}, l.qNorm, View{}, n.arch.Eps)
 		_, k = c.Norm(k, View{}, l.kNorm, View{}, n.arch.Eps)
 	}
-	r := exec.RopeParams{Form: exec.RopeForm(l.Rope.Form), Dims: uint32(l.Rope.Dims), Base: l.Rope.Base, Scale: l.Rope.Scale,
-		ExtFactor: l.Rope.ExtFactor, AttnFactor: l.Rope.AttnFactor, BetaFast: l.Rope.BetaFast, BetaSlow: l.Rope.BetaSlow,
-		OriginalContext: uint32(l.Rope.OriginalContext)}
-	q, k = c.Rope(q, positions, n.ropeFactors, r), c.Rope(k, positions, n.ropeFactors, r)
+	q, k = c.Rope(q, positions, n.ropeFactors, l.Rope), c.Rope(k, positions, n.ropeFactors, l.Rope)
 	kAll, vAll := c.KVStore(k, v, positions, View{}, kv.k[i], kv.v[i])
-	a := c.Attend(q, kAll, vAll, positions, View{}, exec.AttendParams{Scale: l.AttnScale, Softcap: l.AttnSoftcap, Window: uint32(l.Window)})
+	a := c.Attend(q, kAll, vAll, positions, View{}, tensor.AttendParams{Scale: l.AttnScale, Softcap: l.AttnSoftcap, Window: uint32(l.Window)})
 	return c.Project(c.Merge(a, 1), [3]View{l.out}, [3]View{l.outBias})[0]
 }
 
 // feedForward is x [T, width], normed, through the gated unit.
 func (l *layer) feedForward(c exec.Context, n *network, x View) View {
 	gu := c.Project(x, l.gateUp, [3]View{})
-	return c.MatMulT(c.GLU(gu[0], gu[1], exec.GLUForm(n.arch.Activation)), l.down)
+	return c.MatMulT(c.GLU(gu[0], gu[1], n.arch.Activation), l.down)
 }
 
 // begin names the step's inputs and embeds its tokens.

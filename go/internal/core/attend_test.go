@@ -13,14 +13,14 @@ import (
 // attention is one case of skeep_attend and its caches.
 type attention struct {
 	q, kc, vc, positions, ids, y *operand
-	p                            core.AttendParams
+	p                            tensor.AttendParams
 	group                        int
 }
 
 type attentionShape struct {
 	dim, vDim, kvHeads, group, capacity, sequences int
 	e                                              tensor.Encoding
-	p                                              core.AttendParams
+	p                                              tensor.AttendParams
 	first                                          []int // position of each sequence's first token of the step
 	tokens                                         []int // how many
 	interleaved, shuffled                          bool
@@ -169,8 +169,8 @@ func (a *attention) check(m *maker) (sensitive int) {
 
 func TestDenseAttend(t *testing.T) {
 	m := newMaker(t, 9)
-	window := func(n uint32) core.AttendParams { return core.AttendParams{Scale: 0.3, Window: n} }
-	full := core.AttendParams{Scale: 0.3}
+	window := func(n uint32) tensor.AttendParams { return tensor.AttendParams{Scale: 0.3, Window: n} }
+	full := tensor.AttendParams{Scale: 0.3}
 	for i, s := range []attentionShape{
 		{dim: 1, vDim: 1, kvHeads: 1, group: 1, capacity: 7, p: full, first: []int{0}, tokens: []int{7}},
 		{dim: 8, vDim: 8, kvHeads: 2, group: 4, capacity: 64, p: full, first: []int{0}, tokens: []int{64}},
@@ -180,7 +180,7 @@ func TestDenseAttend(t *testing.T) {
 		{dim: 64, vDim: 64, kvHeads: 2, group: 4, capacity: 40, p: window(9), first: []int{1000}, tokens: []int{31}},
 		{dim: 80, vDim: 80, kvHeads: 1, group: 8, capacity: 64, p: window(64), first: []int{777}, tokens: []int{1}},
 		{dim: 80, vDim: 20, kvHeads: 1, group: 4, capacity: 64, p: window(33), first: []int{90}, tokens: []int{32}},
-		{dim: 128, vDim: 128, kvHeads: 2, group: 4, capacity: 700, p: core.AttendParams{Scale: 0.1, Softcap: 3}, first: []int{600}, tokens: []int{5}},
+		{dim: 128, vDim: 128, kvHeads: 2, group: 4, capacity: 700, p: tensor.AttendParams{Scale: 0.1, Softcap: 3}, first: []int{600}, tokens: []int{5}},
 		{dim: 256, vDim: 256, kvHeads: 1, group: 8, capacity: 96, p: window(1), first: []int{50}, tokens: []int{9}},
 		{dim: 64, vDim: 64, kvHeads: 2, group: 2, capacity: 1200, p: full, first: []int{1100}, tokens: []int{100}},
 		{dim: 24, vDim: 24, kvHeads: 1, group: 71, capacity: 90, p: full, first: []int{70}, tokens: []int{3}},
@@ -268,7 +268,7 @@ func TestDenseAttendRing(t *testing.T) {
 		{10, 10, 500, 1, true}, {10, 11, 500, 1, false}, {10, 10, 500, 2, false}, {10, 6, 500, 5, true}, {10, 6, 500, 6, false},
 	} {
 		a := m.attention(attentionShape{dim: 8, vDim: 8, kvHeads: 1, group: 1, capacity: c.capacity, sequences: 1,
-			p: core.AttendParams{Scale: 1, Window: uint32(c.window)}, first: []int{c.first}, tokens: []int{c.tokens}})
+			p: tensor.AttendParams{Scale: 1, Window: uint32(c.window)}, first: []int{c.first}, tokens: []int{c.tokens}})
 		st := a.run(densePool(t, 2))
 		if c.ok {
 			m.ok(st)
@@ -286,7 +286,7 @@ func TestDenseAttendRing(t *testing.T) {
 	}
 	// Another sequence's later position overwrites nothing of this one.
 	a := m.attention(attentionShape{dim: 8, vDim: 8, kvHeads: 1, group: 1, capacity: 40, sequences: 2,
-		p: core.AttendParams{Scale: 1, Window: 20}, first: []int{500, 10}, tokens: []int{3, 10}})
+		p: tensor.AttendParams{Scale: 1, Window: 20}, first: []int{500, 10}, tokens: []int{3, 10}})
 	m.ok(a.run(densePool(t, 2)))
 	a.check(m)
 }
@@ -294,7 +294,7 @@ func TestDenseAttendRing(t *testing.T) {
 // Values that nobody may see do not reach a result, and those that are seen do.
 func TestDenseAttendSpecialValues(t *testing.T) {
 	m := newMaker(t, 12)
-	s := attentionShape{dim: 16, vDim: 16, kvHeads: 1, group: 1, capacity: 64, sequences: 1, p: core.AttendParams{Scale: 1},
+	s := attentionShape{dim: 16, vDim: 16, kvHeads: 1, group: 1, capacity: 64, sequences: 1, p: tensor.AttendParams{Scale: 1},
 		first: []int{0}, tokens: []int{40}}
 	a := m.attention(s)
 	for d := range 16 {

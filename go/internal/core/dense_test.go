@@ -50,8 +50,8 @@ func TestDenseRefusals(t *testing.T) {
 		o.view.Layout.Stride[len(shape)-1] = 2
 		return o
 	}
-	rope := core.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1}
-	attend := core.AttendParams{Scale: 1}
+	rope := tensor.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1}
+	attend := tensor.AttendParams{Scale: 1}
 	nan := float32(math.NaN())
 	type call = func(y *operand) core.Status
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestDenseRefusals(t *testing.T) {
 			return core.Attend(p, nil, f(2, 2, 8).v(), f(1, 2, 4, 8).v(), f(1, 2, 4, 8).v(), ints(2).v(), ints(2).v(), attend, y.v())
 		}, core.Status{Code: core.ErrIndex, Operand: 4, Detail: 1}},
 		{"attend scale", f(2, 2, 8), func(y *operand) core.Status {
-			return core.Attend(p, nil, f(2, 2, 8).v(), f(1, 2, 4, 8).v(), f(1, 2, 4, 8).v(), ints(2).v(), nil, core.AttendParams{Scale: nan}, y.v())
+			return core.Attend(p, nil, f(2, 2, 8).v(), f(1, 2, 4, 8).v(), f(1, 2, 4, 8).v(), ints(2).v(), nil, tensor.AttendParams{Scale: nan}, y.v())
 		}, core.Status{Code: core.ErrArgument, Operand: -1, Detail: 0}},
 		{"attend huge head", f(1, 1, 1<<18), func(y *operand) core.Status {
 			return core.Attend(p, nil, f(1, 1, 1<<18).v(), f(1, 1, 1, 1<<18).v(), f(1, 1, 1, 1<<18).v(), ints(1).v(), nil, attend, y.v())
@@ -214,7 +214,7 @@ func TestDenseInAStep(t *testing.T) {
 func TestDenseAllocations(t *testing.T) {
 	m := newMaker(t, 15)
 	a := m.attention(attentionShape{dim: 64, vDim: 64, kvHeads: 2, group: 2, capacity: 64, sequences: 1, e: tensor.EncF16,
-		p: core.AttendParams{Scale: 1}, first: []int{20}, tokens: []int{1}})
+		p: tensor.AttendParams{Scale: 1}, first: []int{20}, tokens: []int{1}})
 	step, st := core.NewStep(0)
 	m.ok(st)
 	defer step.Destroy()
@@ -223,7 +223,7 @@ func TestDenseAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		core.Attend(p, step, a.q.v(), a.kc.v(), a.vc.v(), a.positions.v(), a.ids.v(), a.p, a.y.v())
 		core.GLU(p, step, a.q.v(), a.q.v(), 0, a.y.v())
-		core.Rope(p, step, a.q.v(), a.positions.v(), nil, core.RopeParams{Dims: 64, Base: 1e4, Scale: 1, AttnFactor: 1}, a.y.v())
+		core.Rope(p, step, a.q.v(), a.positions.v(), nil, tensor.RopeParams{Dims: 64, Base: 1e4, Scale: 1, AttnFactor: 1}, a.y.v())
 	}); n != 0 {
 		t.Error(n)
 	}

@@ -389,12 +389,12 @@ func TestEncodeRefuses(t *testing.T) {
 	fails(t, core.Encode(p, nil, &across.with(t, turned, err).View, &newTensor(t, tensor.Q8_0, 64, 64).View), core.ErrLayout, 0)
 
 	y := newTensor(t, tensor.Q4_K, 4, 512)
-	row, st := core.Select(core.OpEncode, []*core.View{&x.View, &y.View})
+	row, st := core.Select(tensor.OpEncode, []*core.View{&x.View, &y.View})
 	ok(t, st)
 	if k := core.Kernels()[row]; k.Op != "encode" || k.Encoding != tensor.Q4_K {
 		t.Fatal(k)
 	}
-	_, st = core.Select(core.OpEncode, []*core.View{&x.View, &lattice.View})
+	_, st = core.Select(tensor.OpEncode, []*core.View{&x.View, &lattice.View})
 	fails(t, st, core.ErrNoKernel, 1)
 }
 

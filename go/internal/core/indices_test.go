@@ -31,7 +31,7 @@ func TestIndicesThatChangeMeanwhile(t *testing.T) {
 	table, x, q, k, v := f(50, n), f(T, 2, n), f(T, 2, n), f(T, 1, n), f(T, 1, n)
 	factors := m.make(tensor.EncF32, 0, n/2).fill(func() float32 { return 1 + m.r.Float32() })
 	ids, positions, sequences := ints(func(i int) int { return i * i % 50 }), ints(func(i int) int { return i }), ints(func(int) int { return 1 })
-	rope := core.RopeParams{Dims: n, Base: 100, Scale: 1, AttnFactor: 1}
+	rope := tensor.RopeParams{Dims: n, Base: 100, Scale: 1, AttnFactor: 1}
 	kCache, vCache := f(2, 1, capacity, n), f(2, 1, capacity, n)
 	for name, c := range map[string]struct {
 		y    []*operand
@@ -54,7 +54,7 @@ func TestIndicesThatChangeMeanwhile(t *testing.T) {
 			}
 		case "attend":
 			c.run = func() core.Status {
-				return core.Attend(p, nil, q.v(), kCache.v(), vCache.v(), positions.v(), sequences.v(), core.AttendParams{Scale: 0.3}, c.y[0].v())
+				return core.Attend(p, nil, q.v(), kCache.v(), vCache.v(), positions.v(), sequences.v(), tensor.AttendParams{Scale: 0.3}, c.y[0].v())
 			}
 		}
 		t.Run(name, func(t *testing.T) {
@@ -149,33 +149,33 @@ func TestParametersOutOfRange(t *testing.T) {
 	each("softmax scale", 3, func(v float32) core.Status { return core.Softmax(p, nil, f(3, 8).v(), v, y.v()) }, nan, inf, -inf)
 	each("softcap", 3, func(v float32) core.Status { return core.Softcap(p, nil, f(3, 8).v(), v, y.v()) }, nan, inf, -inf, 0, -1)
 	yRope, x := f(3, 1, 8), f(3, 1, 8)
-	rope := func(set func(r *core.RopeParams, v float32)) func(v float32) core.Status {
+	rope := func(set func(r *tensor.RopeParams, v float32)) func(v float32) core.Status {
 		return func(v float32) core.Status {
-			r := core.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1, BetaFast: 32, BetaSlow: 1, OriginalContext: 4096}
+			r := tensor.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1, BetaFast: 32, BetaSlow: 1, OriginalContext: 4096}
 			set(&r, v)
 			return core.Rope(p, nil, x.v(), ids.v(), nil, r, yRope.v())
 		}
 	}
-	each("rope base", 8, rope(func(r *core.RopeParams, v float32) { r.Base = v }), nan, inf, 0, -1, 1e-9, 1e-38)
-	each("rope scale", 12, rope(func(r *core.RopeParams, v float32) { r.Scale = v }), nan, inf, 1e20, -1e20, 3000)
-	each("rope ext_factor", 16, rope(func(r *core.RopeParams, v float32) { r.ExtFactor, r.Scale = v, 0.25 }), nan, inf, 1e20, -1e20)
-	each("rope attn_factor", 20, rope(func(r *core.RopeParams, v float32) { r.AttnFactor = v }), nan, inf)
-	each("rope beta_fast", 24, rope(func(r *core.RopeParams, v float32) { r.ExtFactor, r.BetaFast = 1, v }), nan, inf, 0, -1)
-	each("rope beta_slow", 28, rope(func(r *core.RopeParams, v float32) { r.ExtFactor, r.BetaSlow = 1, v }), nan, inf, 0, -1)
-	each("rope original_context", 32, rope(func(r *core.RopeParams, v float32) { r.ExtFactor, r.OriginalContext = 1, 0 }), 0)
+	each("rope base", 8, rope(func(r *tensor.RopeParams, v float32) { r.Base = v }), nan, inf, 0, -1, 1e-9, 1e-38)
+	each("rope scale", 12, rope(func(r *tensor.RopeParams, v float32) { r.Scale = v }), nan, inf, 1e20, -1e20, 3000)
+	each("rope ext_factor", 16, rope(func(r *tensor.RopeParams, v float32) { r.ExtFactor, r.Scale = v, 0.25 }), nan, inf, 1e20, -1e20)
+	each("rope attn_factor", 20, rope(func(r *tensor.RopeParams, v float32) { r.AttnFactor = v }), nan, inf)
+	each("rope beta_fast", 24, rope(func(r *tensor.RopeParams, v float32) { r.ExtFactor, r.BetaFast = 1, v }), nan, inf, 0, -1)
+	each("rope beta_slow", 28, rope(func(r *tensor.RopeParams, v float32) { r.ExtFactor, r.BetaSlow = 1, v }), nan, inf, 0, -1)
+	each("rope original_context", 32, rope(func(r *tensor.RopeParams, v float32) { r.ExtFactor, r.OriginalContext = 1, 0 }), 0)
 	q, cache := f(3, 2, 8), f(1, 2, 16, 8)
-	attend := func(set func(a *core.AttendParams, v float32)) func(v float32) core.Status {
+	attend := func(set func(a *tensor.AttendParams, v float32)) func(v float32) core.Status {
 		return func(v float32) core.Status {
-			a := core.AttendParams{Scale: 1}
+			a := tensor.AttendParams{Scale: 1}
 			set(&a, v)
 			return core.Attend(p, nil, q.v(), cache.v(), cache.v(), ids.v(), nil, a, f(3, 2, 8).v())
 		}
 	}
-	each("attend scale", 0, attend(func(a *core.AttendParams, v float32) { a.Scale = v }), nan, inf, -inf)
-	each("attend softcap", 4, attend(func(a *core.AttendParams, v float32) { a.Softcap = v }), nan, inf, -1)
+	each("attend scale", 0, attend(func(a *tensor.AttendParams, v float32) { a.Scale = v }), nan, inf, -inf)
+	each("attend softcap", 4, attend(func(a *tensor.AttendParams, v float32) { a.Softcap = v }), nan, inf, -1)
 
 	// A position whose angles leave the range where they can be reduced, and factors that do.
-	fast := rope(func(r *core.RopeParams, v float32) { r.Scale = v })
+	fast := rope(func(r *tensor.RopeParams, v float32) { r.Scale = v })
 	m.ok(fast(2000))
 	ids.setInt(1<<30, 2)
 	if st := fast(100); st != (core.Status{Code: core.ErrIndex, Operand: 1, Detail: 2}) {
@@ -186,7 +186,7 @@ func TestParametersOutOfRange(t *testing.T) {
 	for _, bad := range []float32{0, nan, 1e-20, -1e-20} {
 		factors := m.make(tensor.EncF32, 0, 4).fill(func() float32 { return 1 })
 		factors.set(bad, 2)
-		st := core.Rope(p, nil, x.v(), ids.v(), factors.v(), core.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1}, yRope.v())
+		st := core.Rope(p, nil, x.v(), ids.v(), factors.v(), tensor.RopeParams{Dims: 8, Base: 10000, Scale: 1, AttnFactor: 1}, yRope.v())
 		if st != (core.Status{Code: core.ErrValue, Operand: 2, Detail: 2}) {
 			t.Error(bad, st)
 		}

@@ -457,7 +457,7 @@ func TestMatMulThreads(t *testing.T) {
 				weight, b := weightsOf(t, r, e, outs[i], n), newTensor(t, tensor.EncF32, int64(outs[i]))
 				out[i] = newTensor(t, tensor.EncF32, int64(tokens), int64(outs[i]))
 				w[i], y[i] = &weight.View, &out[i].View
-				row, st := core.Select(core.OpMatMulT, []*core.View{&x.View, w[i], y[i]})
+				row, st := core.Select(tensor.OpMatMulT, []*core.View{&x.View, w[i], y[i]})
 				ok(t, st)
 				p := &product{x: x, w: weight, n: n}
 				want[i] = p.run(t, kernelRow{core.Kernels()[row], row}, outs[i], tokens, false, false)
@@ -591,7 +591,7 @@ func TestMatMulRefuses(t *testing.T) {
 		{"y in F16", x, w, packed(tensor.EncF16, 4, 16), core.ErrFormat, 2, 1},
 		{"x in F16", packed(tensor.EncF16, 4, 96), w, y, core.ErrFormat, 0, 1},
 		{"dense weight, integer activations", packed(tensor.A8, 4, 96), packed(tensor.EncF16, 16, 96), y, core.ErrFormat, 0, 256},
-		{"no row", x, packed(tensor.EncF64, 16, 96), y, core.ErrNoKernel, 1, 28<<32 | uint64(core.OpMatMulT)},
+		{"no row", x, packed(tensor.EncF64, 16, 96), y, core.ErrNoKernel, 1, 28<<32 | uint64(tensor.OpMatMulT)},
 		{"panels", x, panels, y, core.ErrLayout, 1, 0},
 		{"x transposed", edit(f32(96, 4), func(l *tensor.Layout) {
 			l.Shape, l.Stride = [4]int64{4, 96, 1, 1}, [4]int64{1, 4, 0, 0}

@@ -28,7 +28,7 @@ type slot struct {
 
 // call is one operation with the extents and formats of its operands; absent ones have the zero slot.
 type call struct {
-	op    core.Op
+	op    tensor.Op
 	slots []slot
 	run   func(p *core.Pool, v []*core.View) core.Status
 }
@@ -72,65 +72,65 @@ func calls(r *rand.Rand, odd func(float32) float32) []call {
 	heads, kv, dim, vDim, sequences, capacity := size(3), size(3), size(20), size(20), size(3), 8+size(40)
 	cache := pick(tensor.EncF32, tensor.EncF16, tensor.EncBF16)
 	positions := slot{e: tensor.EncI32, dims: []int64{T}, below: 100, first: true}
-	rope := core.RopeParams{Form: r.Uint32N(2), Dims: 2 * uint32(size(8)), Base: odd(1 + 1e4*r.Float32()), Scale: odd(r.Float32()), ExtFactor: odd(float32(r.IntN(2))),
+	rope := tensor.RopeParams{Form: tensor.RopeForm(r.Uint32N(2)), Dims: 2 * uint32(size(8)), Base: odd(1 + 1e4*r.Float32()), Scale: odd(r.Float32()), ExtFactor: odd(float32(r.IntN(2))),
 		AttnFactor: odd(1), BetaFast: odd(32), BetaSlow: odd(1), OriginalContext: 4096}
 	headDim := int64(rope.Dims) + size(5) - 1
-	attend := core.AttendParams{Scale: odd(r.Float32()), Softcap: odd(float32(r.IntN(2) * 10)), Window: r.Uint32N(2) * 7}
-	scale, form, eps, limit := odd(r.Float32()), r.Uint32N(4), odd(r.Float32()), odd(r.Float32()+0.1)
+	attend := tensor.AttendParams{Scale: odd(r.Float32()), Softcap: odd(float32(r.IntN(2) * 10)), Window: r.Uint32N(2) * 7}
+	scale, form, eps, limit := odd(r.Float32()), tensor.GLUForm(r.Uint32N(4)), odd(r.Float32()), odd(r.Float32()+0.1)
 	b := f(rows...)
 	if r.IntN(2) == 0 {
 		b = f(n)
 	}
 	return []call{
-		{core.OpConvert, []slot{{e: pick(same, weight, tensor.EncI64, tensor.EncF64), dims: packed}, out(slot{e: to, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpConvert, []slot{{e: pick(same, weight, tensor.EncI64, tensor.EncF64), dims: packed}, out(slot{e: to, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Convert(p, nil, v[0], v[1])
 		}},
-		{core.OpEncode, []slot{{e: pick(tensor.EncF32, tensor.EncF16, weight), dims: packed}, out(slot{e: coded, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpEncode, []slot{{e: pick(tensor.EncF32, tensor.EncF16, weight), dims: packed}, out(slot{e: coded, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Encode(p, nil, v[0], v[1])
 		}},
-		{core.OpPrepack, []slot{{e: same, dims: packed}, out(slot{e: same, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpPrepack, []slot{{e: same, dims: packed}, out(slot{e: same, dims: packed})}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Prepack(p, nil, v[0], v[1])
 		}},
-		{core.OpQuantizeRows, []slot{f(rows...), out(slot{e: tensor.A8, dims: rows})}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpQuantizeRows, []slot{f(rows...), out(slot{e: tensor.A8, dims: rows})}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.QuantizeRows(p, nil, v[0], v[1])
 		}},
-		{core.OpMatMulT, []slot{{e: x, dims: packed}, {e: integer, dims: []int64{o, wide}}, out(f(product...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpMatMulT, []slot{{e: x, dims: packed}, {e: integer, dims: []int64{o, wide}}, out(f(product...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.MatMulT(p, nil, v[0], v[1], v[2])
 		}},
-		{core.OpProject, []slot{{e: tensor.EncF32, dims: packed}, {e: weight, dims: []int64{o, wide}}, {e: other, dims: []int64{n, wide}}, maybe(f(o)), maybe(f(n)),
+		{tensor.OpProject, []slot{{e: tensor.EncF32, dims: packed}, {e: weight, dims: []int64{o, wide}}, {e: other, dims: []int64{n, wide}}, maybe(f(o)), maybe(f(n)),
 			out(f(product...)), out(f(append(slices.Clone(outer), n)...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Project(p, nil, v[0], 2, &[3]*core.View{v[1], v[2]}, &[3]*core.View{v[3], v[4]}, &[3]*core.View{v[5], v[6]})
 		}},
-		{core.OpEmbed, []slot{{e: weight, dims: []int64{o, wide}}, ids(T, o), out(f(T, wide))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpEmbed, []slot{{e: weight, dims: []int64{o, wide}}, ids(T, o), out(f(T, wide))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Embed(p, nil, v[0], v[1], scale, v[2])
 		}},
-		{core.OpNorm, []slot{f(rows...), maybe(f(rows...)), f(n), maybe(f(rows...)), maybe(out(f(rows...))), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpNorm, []slot{f(rows...), maybe(f(rows...)), f(n), maybe(f(rows...)), maybe(out(f(rows...))), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Norm(p, nil, v[0], v[1], v[2], v[3], eps, v[4], v[5])
 		}},
-		{core.OpRope, []slot{f(T, heads, headDim), positions, maybe(f(int64(rope.Dims / 2))), out(f(T, heads, headDim))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpRope, []slot{f(T, heads, headDim), positions, maybe(f(int64(rope.Dims / 2))), out(f(T, heads, headDim))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Rope(p, nil, v[0], v[1], v[2], rope, v[3])
 		}},
-		{core.OpKVStore, []slot{f(T, kv, dim), f(T, kv, vDim), positions, maybe(ids(T, sequences)), out(slot{e: cache, dims: []int64{sequences, kv, capacity, dim}}),
+		{tensor.OpKVStore, []slot{f(T, kv, dim), f(T, kv, vDim), positions, maybe(ids(T, sequences)), out(slot{e: cache, dims: []int64{sequences, kv, capacity, dim}}),
 			out(slot{e: cache, dims: []int64{sequences, kv, capacity, vDim}})}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.KVStore(p, nil, v[0], v[1], v[2], v[3], v[4], v[5])
 		}},
-		{core.OpAttend, []slot{f(T, kv*heads, dim), {e: cache, dims: []int64{sequences, kv, capacity, dim}}, {e: cache, dims: []int64{sequences, kv, capacity, vDim}},
+		{tensor.OpAttend, []slot{f(T, kv*heads, dim), {e: cache, dims: []int64{sequences, kv, capacity, dim}}, {e: cache, dims: []int64{sequences, kv, capacity, vDim}},
 			{e: tensor.EncI32, dims: []int64{T}, below: capacity, first: capacity > T}, maybe(ids(T, sequences)), out(f(T, kv*heads, vDim))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Attend(p, nil, v[0], v[1], v[2], v[3], v[4], attend, v[5])
 		}},
-		{core.OpGLU, []slot{f(rows...), f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpGLU, []slot{f(rows...), f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.GLU(p, nil, v[0], v[1], form, v[2])
 		}},
-		{core.OpAdd, []slot{f(rows...), b, out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpAdd, []slot{f(rows...), b, out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Add(p, nil, v[0], v[1], v[2])
 		}},
-		{core.OpMul, []slot{f(rows...), b, out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpMul, []slot{f(rows...), b, out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Mul(p, nil, v[0], v[1], v[2])
 		}},
-		{core.OpSoftmax, []slot{f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpSoftmax, []slot{f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Softmax(p, nil, v[0], scale, v[1])
 		}},
-		{core.OpSoftcap, []slot{f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
+		{tensor.OpSoftcap, []slot{f(rows...), out(f(rows...))}, func(p *core.Pool, v []*core.View) core.Status {
 			return core.Softcap(p, nil, v[0], limit, v[1])
 		}},
 	}
@@ -368,7 +368,7 @@ func (c call) check(t *testing.T, r *rand.Rand, p *core.Pool, v []*laid) core.St
 func (c call) compare(t *testing.T, i int, got, want *laid, v []*laid) {
 	t.Helper()
 	e := info(t, got.Format.Encoding)
-	product := c.op == core.OpMatMulT || c.op == core.OpProject
+	product := c.op == tensor.OpMatMulT || c.op == tensor.OpProject
 	cells(want.Layout, func(index []int64, cell int64) {
 		g, w := got.cellAt(index, e.BlockBytes), want.cell(cell, e.BlockBytes)
 		if bytes.Equal(g, w) {
@@ -432,18 +432,18 @@ func (c call) inOrder(t *testing.T, r *rand.Rand, p *core.Pool, i int, e tensor.
 // are not: right, or refused by name.
 func TestEveryOperandInEveryOrder(t *testing.T) {
 	p := newPool(t, 2)
-	tried := map[core.Op]bool{core.OpDecode: true} // which has rows of kernels and no function
+	tried := map[tensor.Op]bool{}
 	for _, c := range calls(rand.New(rand.NewPCG(1, 1)), nil) {
 		tried[c.op] = true
 	}
-	for op := core.Op(1); op.String() != "unknown"; op++ {
-		if !tried[op] {
-			t.Errorf("no call of %v is tried", op)
+	for op := range tensor.Ops() {
+		if len(op.Operands) > 0 && !tried[op.ID] {
+			t.Errorf("no call of %v is tried", op.Name)
 		}
 	}
 	odd := []tensor.Order{{}, {Family: tensor.InputBlockMajor}, tensor.Panels(4), tensor.Panels(8), {Family: tensor.RowPanel, Panel: 4, Interleave: 4},
 		{Family: tensor.RowPanel, Panel: 4, Version: 1}, {Interleave: 2}, {Version: 3}, {Panel: 4}, {Family: 3, Panel: 4}}
-	accepted := map[core.Op]map[int]map[tensor.Order]bool{}
+	accepted := map[tensor.Op]map[int]map[tensor.Order]bool{}
 	for round := range uint64(12) {
 		r := rand.New(rand.NewPCG(round, 8))
 		for _, c := range calls(r, nil) {
@@ -479,20 +479,20 @@ func TestEveryOperandInEveryOrder(t *testing.T) {
 			}
 		}
 	}
-	for op, i := range map[core.Op]int{core.OpConvert: 0, core.OpEncode: 1, core.OpPrepack: 1, core.OpEmbed: 0, core.OpMatMulT: 1} {
-		if !accepted[op][i][tensor.Panels(8)] && op != core.OpMatMulT {
+	for op, i := range map[tensor.Op]int{tensor.OpConvert: 0, tensor.OpEncode: 1, tensor.OpPrepack: 1, tensor.OpEmbed: 0, tensor.OpMatMulT: 1} {
+		if !accepted[op][i][tensor.Panels(8)] && op != tensor.OpMatMulT {
 			t.Errorf("%v was never right with operand %d in panels", op, i)
 		}
 	}
-	if len(accepted[core.OpMatMulT][0]) != 1 {
-		t.Errorf("a product takes activations in orders that no kernel has: %v", accepted[core.OpMatMulT][0])
+	if len(accepted[tensor.OpMatMulT][0]) != 1 {
+		t.Errorf("a product takes activations in orders that no kernel has: %v", accepted[tensor.OpMatMulT][0])
 	}
 }
 
 // TestStridesOfOneCellAreNotLookedAt gives the axes of one cell strides that overflow any product.
 func TestStridesOfOneCellAreNotLookedAt(t *testing.T) {
 	p := newPool(t, 2)
-	seen := map[core.Op]bool{}
+	seen := map[tensor.Op]bool{}
 	for round := range uint64(30) {
 		r := rand.New(rand.NewPCG(round, 9))
 		for _, c := range calls(r, nil) {

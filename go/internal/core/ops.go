@@ -28,11 +28,6 @@ import "C"
 
 import "unsafe"
 
-// The operations below are those of include/skeep.h, which states shapes, formats and errors. Each takes
-// the pool, the running step (or nil), and its operands in C's order, nil for an absent one. The views are
-// copied into the step's frame: nothing of them is kept and nothing is allocated. The caller keeps the
-// storages reachable until the call returns.
-
 // Check is everything an operation checks of one operand.
 func Check(v *View) Status {
 	f := (*Step)(nil).take()
@@ -92,68 +87,31 @@ func ReferenceMatMulT(x, w, y, magnitude *View) Status {
 	return st
 }
 
-// Convert is y = x, decoded or converted between dense formats.
-func Convert(p *Pool, s *Step, x, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_convert(pool, step, f.put(0, x), f.put(1, y))
-	})
-}
-
-// Encode is y = x in y's format.
-func Encode(p *Pool, s *Step, x, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_encode(pool, step, f.put(0, x), f.put(1, y))
-	})
-}
-
-// Prepack is y = the blocks of x in y's order.
-func Prepack(p *Pool, s *Step, x, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_prepack(pool, step, f.put(0, x), f.put(1, y))
-	})
-}
-
-// QuantizeRows is y = x in the activation form.
-func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_quantize_rows(pool, step, f.put(0, x), f.put(1, y))
-	})
-}
-
-// Embed is y[t] = scale · table[ids[t]].
-func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_embed(pool, step, f.put(0, table), f.put(1, ids), C.float(scale), f.put(2, y))
-	})
-}
-
-// MatMulT is y = x · wᵀ. x in the activation form takes the integer row of the kernel table, x in F32 the exact
-// one.
-func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		return C.skeep_matmul_t(pool, step, f.put(0, x), f.put(1, w), f.put(2, y))
-	})
-}
-
 // Project is y[i] = x · w[i]ᵀ + bias[i] for i < n, 1 to 3, in one region. A bias may be nil. Operand positions of
 // the status: x = 0, w = 1…n, bias = n+1…2n, y = 2n+1…3n.
 func Project(p *Pool, s *Step, x *View, n int, w, bias, y *[3]*View) Status {
 	if n < 1 || n > len(w) {
 		return Status{Code: ErrArgument, Operand: -1, Detail: 3}
 	}
-	return run(p, s, func(pool *C.skeep_pool, step *C.skeep_step, f *frame) C.skeep_status {
-		var present C.uint32_t
-		put := func(i int, v *View) {
-			if f.put(i, v) != nil {
-				present |= 1 << i
-			}
+	pool, st := p.Hold()
+	if st.Code != OK {
+		return st
+	}
+	f := s.take()
+	var present C.uint32_t
+	put := func(i int, v *View) {
+		if f.put(i, v) != nil {
+			present |= 1 << i
 		}
-		put(0, x)
-		for i := range n {
-			put(1+i, w[i])
-			put(1+n+i, bias[i])
-			put(1+2*n+i, y[i])
-		}
-		return C.project(pool, step, (*C.skeep_view)(unsafe.Pointer(f)), C.uint32_t(n), present)
-	})
+	}
+	put(0, x)
+	for i := range n {
+		put(1+i, w[i])
+		put(1+n+i, bias[i])
+		put(1+2*n+i, y[i])
+	}
+	status := C.project((*C.skeep_pool)(pool), s.ptr(), (*C.skeep_view)(unsafe.Pointer(f)), C.uint32_t(n), present)
+	s.give(f)
+	p.Release()
+	return statusOf(status)
 }

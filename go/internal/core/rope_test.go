@@ -11,7 +11,7 @@ import (
 )
 
 // ropeAngle is the angle of pair i, as include/skeep.h states it.
-func ropeAngle(p core.RopeParams, i int, position int, factor float64) float64 {
+func ropeAngle(p tensor.RopeParams, i int, position int, factor float64) float64 {
 	dims := float64(p.Dims)
 	mix := 0.0
 	if p.ExtFactor != 0 {
@@ -28,7 +28,7 @@ func TestDenseRope(t *testing.T) {
 	m := newMaker(t, 6)
 	for i, dim := range []int{2, 8, 20, 64, 80, 128, 256} {
 		for variant := range 12 {
-			p := core.RopeParams{Form: uint32(variant % 2), Dims: uint32(dim), Base: 10000, Scale: 1, AttnFactor: 1}
+			p := tensor.RopeParams{Form: tensor.RopeForm(variant % 2), Dims: uint32(dim), Base: 10000, Scale: 1, AttnFactor: 1}
 			if variant%3 == 1 {
 				p.Dims = uint32(max(2, dim/4*2))
 				p.Base, p.Scale = 1e6, 0.25

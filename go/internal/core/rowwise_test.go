@@ -61,7 +61,7 @@ func TestDenseGLU(t *testing.T) {
 					up.fill(func() float32 { return math.Float32frombits(m.r.Uint32()%(254<<23) | m.r.Uint32()&(1<<31)) })
 				}
 				m.everywhere(func(p *core.Pool) core.Status {
-					return core.GLU(p, nil, gate.v(), up.v(), uint32(form), y.v())
+					return core.GLU(p, nil, gate.v(), up.v(), tensor.GLUForm(form), y.v())
 				}, y)
 				y.each(func(index []int) {
 					g, u := gate.f32(index...), up.f32(index...)
@@ -72,7 +72,7 @@ func TestDenseGLU(t *testing.T) {
 				want := y.bits()
 				for _, place := range []*operand{gate, up} {
 					restore := m.save(gate, up)
-					m.ok(core.GLU(densePool(t, 2), nil, gate.v(), up.v(), uint32(form), place.v()))
+					m.ok(core.GLU(densePool(t, 2), nil, gate.v(), up.v(), tensor.GLUForm(form), place.v()))
 					if !slices.Equal(place.bits(), want) {
 						t.Fatal("in place differs")
 					}
@@ -84,7 +84,7 @@ func TestDenseGLU(t *testing.T) {
 		gate.set(float32(math.NaN()), 0)
 		gate.set(float32(math.Inf(1)), 1)
 		gate.set(float32(math.Inf(-1)), 2)
-		m.ok(core.GLU(densePool(t, 1), nil, gate.v(), up.v(), uint32(form), y.v()))
+		m.ok(core.GLU(densePool(t, 1), nil, gate.v(), up.v(), tensor.GLUForm(form), y.v()))
 		if a, b, c := y.f32(0), y.f32(1), y.f32(2); a == a || !math.IsInf(float64(b), 1) || c != 0 {
 			t.Errorf("form %d: NaN, +inf, -inf give %g %g %g", form, a, b, c)
 		}

@@ -121,18 +121,6 @@ func (p *Pool) Hold() (unsafe.Pointer, Status) {
 // Release ends a successful Hold.
 func (p *Pool) Release() { p.running.RUnlock() }
 
-// run calls an operation of the core: with a pool that stays open meanwhile, the step, and a frame for its views.
-func run(p *Pool, s *Step, op func(*C.skeep_pool, *C.skeep_step, *frame) C.skeep_status) Status {
-	pool, st := p.Hold()
-	if st.Code != OK {
-		return st
-	}
-	defer p.Release()
-	f := s.take()
-	defer s.give(f)
-	return statusOf(op((*C.skeep_pool)(pool), s.ptr(), f))
-}
-
 // maxOperands is how many descriptors the frame of a step holds: C's SKEEP_MAX_OPERANDS.
 const maxOperands = 16
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/internal/coretest"
+	"github.com/skeep-project/skeep/go/tensor"
 )
 
 func newPool(t testing.TB, threads int) *core.Pool {
@@ -174,7 +175,7 @@ func TestCallsDoNotAllocate(t *testing.T) {
 		"in a step": func() { s.Begin(); core.Convert(p, s, x, y); s.End() },
 		"bare":      func() { core.Convert(p, nil, x, y) },
 		"get":       func() { core.Get(x, index) },
-		"select":    func() { core.Select(core.OpConvert, operands) },
+		"select":    func() { core.Select(tensor.OpConvert, operands) },
 		"check":     func() { core.Check(x) },
 		"view":      func() { core.ViewOf(core.Storage{x.Cell, x.Generation}, 0, f32, shape8x8) },
 		"pin":       func() { pin, _ := core.Pin(core.Storage{x.Cell, x.Generation}); core.Unpin(pin) },

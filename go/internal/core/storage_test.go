@@ -135,7 +135,7 @@ func TestReusedSlotRefusesOldHandles(t *testing.T) {
 		_, st := core.Get(&stale[i], []int64{0})
 		is(t, st, core.ErrClosed, stale[i].Storage)
 		is(t, core.ReferenceMatMulT(&stale[i], y, y, nil), core.ErrClosed, stale[i].Storage)
-		_, st = core.Select(core.OpConvert, []*core.View{&stale[i], y})
+		_, st = core.Select(tensor.OpConvert, []*core.View{&stale[i], y})
 		is(t, st, core.ErrClosed, stale[i].Storage)
 	}
 }

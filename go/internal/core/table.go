@@ -34,36 +34,9 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Op is a number of an operation, as SKEEP_OP_* of include/skeep.h.
-type Op uint32
-
-// The operations.
-const (
-	OpDecode       Op = C.SKEEP_OP_DECODE
-	OpQuantizeRows Op = C.SKEEP_OP_QUANTIZE_ROWS
-	OpConvert      Op = C.SKEEP_OP_CONVERT
-	OpPrepack      Op = C.SKEEP_OP_PREPACK
-	OpMatMulT      Op = C.SKEEP_OP_MATMUL_T
-	OpEmbed        Op = C.SKEEP_OP_EMBED
-	OpNorm         Op = C.SKEEP_OP_NORM
-	OpRope         Op = C.SKEEP_OP_ROPE
-	OpKVStore      Op = C.SKEEP_OP_KV_STORE
-	OpAttend       Op = C.SKEEP_OP_ATTEND
-	OpGLU          Op = C.SKEEP_OP_GLU
-	OpAdd          Op = C.SKEEP_OP_ADD
-	OpMul          Op = C.SKEEP_OP_MUL
-	OpSoftmax      Op = C.SKEEP_OP_SOFTMAX
-	OpSoftcap      Op = C.SKEEP_OP_SOFTCAP
-	OpEncode       Op = C.SKEEP_OP_ENCODE
-	OpProject      Op = C.SKEEP_OP_PROJECT
-)
-
-// String is the operation's name, as in KernelInfo.Op.
-func (o Op) String() string { return C.GoString(C.skeep_op_name(C.uint32_t(o))) }
-
 // Select is the row of the kernel table that op would run on these operands, nil for an absent one, or why
 // there is none. It reads no payload. At most 16 operands.
-func Select(op Op, operands []*View) (row int, st Status) {
+func Select(op tensor.Op, operands []*View) (row int, st Status) {
 	if len(operands) > maxOperands {
 		return 0, Status{Code: ErrArgument, Operand: -1, Detail: 2}
 	}
@@ -86,7 +59,7 @@ func Kernels() []tensor.KernelInfo {
 	for i := range rows {
 		k := C.kernel_at(C.size_t(i))
 		rows[i] = tensor.KernelInfo{
-			Op:          Op(k.op).String(),
+			Op:          tensor.Op(k.op).String(),
 			Encoding:    tensor.Encoding(k.encoding),
 			AnyEncoding: k.encoding == anyEncoding,
 			Activation:  tensor.Encoding(k.activation),

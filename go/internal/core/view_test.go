@@ -449,7 +449,7 @@ func TestReferenceMatMulT(t *testing.T) {
 func TestSelect(t *testing.T) {
 	s := allocate(t, 1<<16)
 	x, w, y := view(t, s, 0, f32, 2, 256), view(t, s, 4096, q4, 5, 256), view(t, s, 8192, f32, 2, 5)
-	row, st := core.Select(core.OpMatMulT, []*core.View{x, w, y})
+	row, st := core.Select(tensor.OpMatMulT, []*core.View{x, w, y})
 	ok(t, st)
 	kernels := core.Kernels()
 	k := kernels[row]
@@ -462,12 +462,12 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	codes := view(t, s, 12288, a8, 2, 256)
-	row, st = core.Select(core.OpProject, []*core.View{codes, w, w, nil, nil, y, y})
+	row, st = core.Select(tensor.OpProject, []*core.View{codes, w, w, nil, nil, y, y})
 	ok(t, st)
 	if k := kernels[row]; k.Activation != a8 {
 		t.Errorf("%+v", k)
 	}
-	row, st = core.Select(core.OpEmbed, []*core.View{w, nil, nil})
+	row, st = core.Select(tensor.OpEmbed, []*core.View{w, nil, nil})
 	ok(t, st)
 	if k := kernels[row]; k.Op != "decode" || k.Encoding != q4 {
 		t.Errorf("%+v", k)
@@ -477,19 +477,19 @@ func TestSelect(t *testing.T) {
 	transposed.Layout.Stride = [4]int64{1, 5}
 	ints := view(t, s, 0, tensor.Encoding(tensor.I32), 2, 256)
 	for name, c := range map[string]struct {
-		op       core.Op
+		op       tensor.Op
 		operands []*core.View
 		code     int32
 		operand  int32
 	}{
-		"panels of seven":   {core.OpMatMulT, []*core.View{x, reordered(t, w, tensor.Panels(7)), y}, core.ErrLayout, 1},
-		"transposed":        {core.OpMatMulT, []*core.View{x, transposed, y}, core.ErrLayout, 1},
-		"transposed x":      {core.OpMatMulT, []*core.View{transposed, w, y}, core.ErrLayout, 0},
-		"integer weights":   {core.OpMatMulT, []*core.View{x, ints, y}, core.ErrNoKernel, 1},
-		"integer x":         {core.OpMatMulT, []*core.View{ints, w, y}, core.ErrFormat, 0},
-		"second of project": {core.OpProject, []*core.View{x, w, ints, nil, nil, y, y}, core.ErrNoKernel, 2},
-		"no weight":         {core.OpMatMulT, []*core.View{x, nil, y}, core.ErrArgument, 1},
-		"no operands":       {core.OpMatMulT, nil, core.ErrArgument, -1},
+		"panels of seven":   {tensor.OpMatMulT, []*core.View{x, reordered(t, w, tensor.Panels(7)), y}, core.ErrLayout, 1},
+		"transposed":        {tensor.OpMatMulT, []*core.View{x, transposed, y}, core.ErrLayout, 1},
+		"transposed x":      {tensor.OpMatMulT, []*core.View{transposed, w, y}, core.ErrLayout, 0},
+		"integer weights":   {tensor.OpMatMulT, []*core.View{x, ints, y}, core.ErrNoKernel, 1},
+		"integer x":         {tensor.OpMatMulT, []*core.View{ints, w, y}, core.ErrFormat, 0},
+		"second of project": {tensor.OpProject, []*core.View{x, w, ints, nil, nil, y, y}, core.ErrNoKernel, 2},
+		"no weight":         {tensor.OpMatMulT, []*core.View{x, nil, y}, core.ErrArgument, 1},
+		"no operands":       {tensor.OpMatMulT, nil, core.ErrArgument, -1},
 		"unknown operation": {99, []*core.View{x}, core.ErrArgument, -1},
 	} {
 		if _, st := core.Select(c.op, c.operands); st.Code != c.code || st.Operand != c.operand {

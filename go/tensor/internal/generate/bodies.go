@@ -15,13 +15,7 @@ type body struct {
 	make     string // the line of bodies_<set>.h that makes the function of both; "" when including is all
 }
 
-// Templates of operations that know no blocks, compiled over the vectors of each instruction set.
-var denseTemplates = map[string]string{
-	"norm": "dense/norm_template.h", "rope": "dense/rope_template.h", "kv_store": "dense/kv_store_template.h", "attend": "dense/attend_template.h", "glu": "dense/rowwise_template.h",
-	"add": "dense/rowwise_template.h", "mul": "dense/rowwise_template.h", "softmax": "dense/rowwise_template.h", "softcap": "dense/rowwise_template.h",
-}
-
-// Encoders that search, compiled likewise; each file makes several encodings.
+// Encoders that search, compiled over the vectors of each instruction set; each file makes several encodings.
 var searchTemplates = []string{"search/affine_template.h", "search/scaled_template.h", "search/ternary_template.h", "search/fp4_template.h"}
 
 // Encodings that are decoded and nothing else share a file.
@@ -41,7 +35,7 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 	if whole := own(k.op + "_" + k.isa); exists(whole) {
 		return body{own: whole}, nil
 	}
-	if template, ok := denseTemplates[k.op]; ok {
+	if template := "dense/" + k.body + "_template.h"; exists(template) { // operations that know no blocks, over vectors
 		return body{template: template}, nil
 	}
 	switch {

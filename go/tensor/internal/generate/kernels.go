@@ -8,13 +8,13 @@ import (
 )
 
 // kernel is one body: a row of csrc/kernels.def stands for one per instruction set.
-type kernel struct{ op, encoding, activation, isa string }
+type kernel struct{ op, encoding, activation, isa, body string }
 
 var instructionSets = []string{"portable", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"}
 
 const anyActivation = "any"
 
-func readKernels(path string, encodings []encoding) ([]kernel, error) {
+func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) {
 	rows, err := readList(path, "SKEEP_KERNELS", 4)
 	if err != nil {
 		return nil, err
@@ -25,9 +25,14 @@ func readKernels(path string, encodings []encoding) ([]kernel, error) {
 	seen := map[kernel]bool{}
 	var all []kernel
 	for _, row := range rows {
+		op := ops.find(row[0])
 		for set := range strings.FieldsSeq(row[3]) {
-			k := kernel{row[0], row[1], row[2], set}
+			k := kernel{op: row[0], encoding: row[1], activation: row[2], isa: set}
 			switch {
+			case op == nil:
+				return nil, fmt.Errorf("%s: %s: unknown operation %q", path, k.name(), k.op)
+			case op.body == "":
+				return nil, fmt.Errorf("%s: %s: operation %q has no rows of its own", path, k.name(), k.op)
 			case !known(k.encoding):
 				return nil, fmt.Errorf("%s: %s: unknown encoding %q", path, k.name(), k.encoding)
 			case k.activation != anyActivation && !known(k.activation):
@@ -38,6 +43,7 @@ func readKernels(path string, encodings []encoding) ([]kernel, error) {
 				return nil, fmt.Errorf("%s: %s stands there twice", path, k.name())
 			}
 			seen[k] = true
+			k.body = op.body
 			all = append(all, k)
 		}
 	}
@@ -63,9 +69,9 @@ func kernelTable(all []kernel, encodings []encoding) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteString("/* generated from csrc/kernels.def by go generate ./go/tensor: one row for each body, best first.\n" +
-		" * The including file defines SKEEP_KERNEL(op, encoding, activation, instruction set, body). */\n")
+		" * The including file defines SKEEP_KERNEL(OP, type of body, encoding, activation, instruction set, body). */\n")
 	for _, k := range all {
-		fmt.Fprintf(&b, "SKEEP_KERNEL(%s, %s, %s, %s, %s)\n", k.op, constant[k.encoding], constant[k.activation], strings.ToUpper(k.isa), k.name())
+		fmt.Fprintf(&b, "SKEEP_KERNEL(%s, %s, %s, %s, %s, %s)\n", strings.ToUpper(k.op), k.body, constant[k.encoding], constant[k.activation], strings.ToUpper(k.isa), k.name())
 	}
 	return b.Bytes()
 }

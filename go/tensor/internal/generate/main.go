@@ -1,5 +1,5 @@
 // Command generate writes what follows from the lists of the core (csrc/*.def): Go's tables, the structs of blocks, the
-// ids in the public header. Run it with go generate ./go/tensor.
+// operations of the public header, bindings, documents. Run it with go generate ./go/tensor.
 package main
 
 import (
@@ -40,13 +40,19 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	kernels, err := readKernels(filepath.Join(root, "csrc/kernels.def"), encodings)
+	ops, err := readOps(filepath.Join(root, "csrc/ops.def"))
+	if err != nil {
+		return nil, err
+	}
+	kernels, err := readKernels(filepath.Join(root, "csrc/kernels.def"), encodings, ops)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{
 		"csrc/generated/blocks_fields.h": blockStructs(encodings),
 		"csrc/generated/kernels_table.h": kernelTable(kernels, encodings),
+		"csrc/generated/ops_table.h":     opTable(ops),
+		"docs/operations.md":             opDocument(ops),
 	}
 	for _, set := range instructionSets {
 		text, err := bodyIncludes(set, kernels, filepath.Join(root, "csrc"))
@@ -60,20 +66,31 @@ func generate(root string) (map[string][]byte, error) {
 	if files["go/tensor/encodings.go"], err = goTable(encodings); err != nil {
 		return nil, err
 	}
-	files["include/skeep.h"], err = replaceSection(filepath.Join(root, "include/skeep.h"), "encodings", encodingIDs(encodings))
+	if files["go/tensor/ops.go"], err = goOps(ops); err != nil {
+		return nil, err
+	}
+	if files["go/internal/core/ops_generated.go"], err = goBindings(ops); err != nil {
+		return nil, err
+	}
+	header, err := os.ReadFile(filepath.Join(root, "include/skeep.h"))
+	for _, section := range []struct {
+		name  string
+		lines []byte
+	}{{"encodings", encodingIDs(encodings)}, {"operation ids", opIDs(ops)}, {"operations", opPrototypes(ops)}} {
+		if err == nil {
+			header, err = replaceSection(header, section.name, section.lines)
+		}
+	}
+	files["include/skeep.h"] = header
 	return files, err
 }
 
-// replaceSection returns the file at path with other lines between its marks "generated: name" and "end: name".
-func replaceSection(path, name string, lines []byte) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
+// replaceSection returns the text of a header with other lines between its marks "generated: name" and "end: name".
+func replaceSection(text []byte, name string, lines []byte) ([]byte, error) {
 	begin, end := []byte("/* generated: "+name+" */\n"), []byte("/* end: "+name+" */\n")
 	from, to := bytes.Index(text, begin), bytes.Index(text, end)
 	if from < 0 || to < from {
-		return nil, fmt.Errorf("%s: the marks of section %q are missing", path, name)
+		return nil, fmt.Errorf("include/skeep.h: the marks of section %q are missing", name)
 	}
 	return bytes.Join([][]byte{text[:from], begin, lines, text[to:]}, nil), nil
 }

@@ -33,7 +33,11 @@ func TestEveryKernelIsFoundByItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernels, err := readKernels(csrc+"/kernels.def", encodings)
+	ops, err := readOps(csrc + "/ops.def")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels, err := readKernels(csrc+"/kernels.def", encodings, ops)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +71,17 @@ func TestEveryKernelIsFoundByItsName(t *testing.T) {
 			t.Errorf("%s is not defined in %q and %q", k.name(), b.own, b.template)
 		}
 	}
-	if _, err := bodyOf(kernel{"matmul_t", "q9_9", "a8", "avx2"}, kernels, csrc); err == nil || !strings.Contains(err.Error(), "encodings/q9_9/matmul_t_avx2.h is missing") {
+	if _, err := bodyOf(kernel{op: "matmul_t", encoding: "q9_9", activation: "a8", isa: "avx2"}, kernels, csrc); err == nil || !strings.Contains(err.Error(), "encodings/q9_9/matmul_t_avx2.h is missing") {
 		t.Errorf("a kernel without a file: %v", err)
 	}
 }
 
 func TestMalformedKernelsAreRefused(t *testing.T) {
 	encodings := []encoding{{name: "Q4_0"}, {name: "A8"}, {name: "Q4_2", flags: map[string]bool{"Retired": true}}}
+	ops := &ops{byID: []*op{{name: "decode", body: "decode"}, {name: "matmul_t", body: "matmul_t"}, {name: "embed"}}}
 	for _, c := range []struct{ def, want string }{
+		{"SKEEP_KERNELS(decod, q4_0, any, portable)", `unknown operation "decod"`},
+		{"SKEEP_KERNELS(embed, q4_0, any, portable)", `operation "embed" has no rows of its own`},
 		{"SKEEP_KERNELS(decode, q9_9, any, portable)", `unknown encoding "q9_9"`},
 		{"SKEEP_KERNELS(decode, q4_2, any, portable)", `unknown encoding "q4_2"`},
 		{"SKEEP_KERNELS(matmul_t, q4_0, a9, portable)", `unknown activation "a9"`},
@@ -85,7 +92,7 @@ func TestMalformedKernelsAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.def), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readKernels(path, encodings); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := readKernels(path, encodings, ops); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("reading %q = %v, want an error with %q", c.def, err, c.want)
 		}
 	}
@@ -115,6 +122,70 @@ func TestMalformedEncodingsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := readEncodings(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("reading %q = %v, want an error with %q", c.def, err, c.want)
+		}
+	}
+}
+
+func TestMalformedOperationsAreRefused(t *testing.T) {
+	const (
+		good  = "/* y = x. */\nSKEEP_OP(1, copy_rows, CopyRows, \"rows in x, rows out y\", \"x\", copy_rows)\n"
+		alone = "/* Blocks. */\nSKEEP_OP(2, decode, Decode, \"\", \"\", decode)\n"
+		forms = "/* Which one. */\nSKEEP_FORM(gate_form, GateForm, \"OPEN Open: all\")\n"
+	)
+	row := func(arguments, selection string) string {
+		return "/* y. */\nSKEEP_OP(1, o, O, \"" + arguments + "\", \"" + selection + "\", o)\n"
+	}
+	read := func(def string) (*ops, error) {
+		path := filepath.Join(t.TempDir(), "ops.def")
+		if err := os.WriteFile(path, []byte(def), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return readOps(path)
+	}
+	for _, def := range []string{good, good + alone, forms + good, forms + row("rows in x,\"\n \" gate_form g, rows out y", "x by y, any order")} {
+		if _, err := read(def); err != nil {
+			t.Errorf("reading %q: %v", def, err)
+		}
+	}
+	for _, c := range []struct{ def, want string }{
+		{"", "no rows"},
+		{"SKEEP_OPS(1)", "not a row"},
+		{"/* y. */\nSKEEP_OP(1, o, O, \"\"", "not a row"},
+		{"/* y. */\nSKEEP_OP(1, o, O, \"\", \"\")", "o: 5 arguments instead of 6"},
+		{strings.ReplaceAll(good, "(1,", "(one,"), "copy_rows: id"},
+		{strings.ReplaceAll(good, "(1,", "(2,"), "copy_rows: id 2, but the ids are 1, 2, 3, ... and the next is 1"},
+		{good + strings.ReplaceAll(alone, "(2,", "(1,"), "decode: id 1, but"},
+		{good + good, "copy_rows: stands there twice"},
+		{strings.TrimPrefix(good, "/* y = x. */\n"), "copy_rows: no comment right above"},
+		{strings.Replace(good, "*/\n", "*/\n\n", 1), "copy_rows: no comment right above"},
+		{strings.ReplaceAll(good, "CopyRows", "CopyRow"), `"CopyRow" is not the name in Go of "copy_rows"`},
+		{strings.ReplaceAll(good, "CopyRows", "copyRows"), `"copyRows" is not the name in Go`},
+		{row("rows in X, rows out y", "x"), `not an argument: "rows in X"`},
+		{row("row in x, rows out y", "x"), `x: unknown layouts "row"`},
+		{row("rows inout x, rows out y", "x"), `x: unknown role "inout"`},
+		{row("rows in x, rows out x", "x"), `two arguments are named "x"`},
+		{row("rows in st, rows out y", "y"), `cannot be named "st"`},
+		{row("rows in x, f64 scale, rows out y", "x"), `unknown type "f64"`},
+		{row("rows in x, gate_form g, rows out y", "x") + forms, `unknown type "gate_form"`},
+		{row("rows in x, f32 scale?, rows out y", "x"), "scale: a parameter is always there"},
+		{row("rows in x[count], rows out y", "x"), "x: a list without 1..3 count before it"},
+		{row("1..3 count, rows in x[count], rows out y", "x"), "y: a single operand behind lists"},
+		{row("rows in x, rows out y", "x and y"), `not a selection: "x and y"`},
+		{row("rows in x, rows out y", "z"), `selected by "z", which is no operand`},
+		{row("rows in x, rows out y", "x by z"), `selected by "z", which is no operand`},
+		{row("rows in x, rows out y", "x as decode"), `selected as "decode", which is no operation`},
+		{row("rows in x, rows out y", ""), "nothing that they are chosen by"},
+		{strings.ReplaceAll(good, ", copy_rows)", ", none)"), `copy_rows: selected by "x", but there are no rows`},
+		{strings.ReplaceAll(forms, "gate_form", "gate_kind"), `"GateForm" is not the name in Go of "gate_kind"`},
+		{"/* Which one. */\nSKEEP_FORM(gate, Gate, \"OPEN Open: all\")", "gate: its names do not end in _form and Form"},
+		{strings.ReplaceAll(forms, "Open:", "open:"), "gate_form: not a choice"},
+		{strings.ReplaceAll(forms, "Open:", "Shut:"), `"Shut" is not the name in Go of "OPEN"`},
+		{"/* A. */\nSKEEP_FORM(gate_form, GateForm)", "gate_form: 2 arguments"},
+		{"/* A. */\nSKEEP_PARAMS(a_params, AParams, \"f32 scale\")", `a_params: not a field: "f32 scale"`},
+		{"/* A. */\nSKEEP_PARAMS(a_params, AParams, \"f16 scale: of x\")", `a_params: unknown type "f16"`},
+	} {
+		if _, err := read(c.def); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("reading %q = %v, want an error with %q", c.def, err, c.want)
 		}
 	}
