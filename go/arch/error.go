@@ -52,10 +52,10 @@ type MissingTensorsError struct {
 }
 
 func (e *MissingTensorsError) Error() string {
-	const most = 12 // a model without layers lacks hundreds
+	const limit = 12 // a model without layers lacks hundreds
 	shown, more := e.Names, ""
-	if len(shown) > most {
-		shown, more = shown[:most], fmt.Sprintf(" and %d more", len(e.Names)-most)
+	if len(shown) > limit {
+		shown, more = shown[:limit], fmt.Sprintf(" and %d more", len(e.Names)-limit)
 	}
 	return fmt.Sprintf("arch: missing tensors (%d): %s%s%s", len(e.Names), strings.Join(shown, ", "), more, in(e.File))
 }

@@ -71,8 +71,8 @@ func (m *Model) KVBytes(kv KV, f tensor.Format) (int64, error) {
 // less, since results whose last reader is gone may be overwritten. Absurd sizes stop at the largest int64.
 func (m *Model) LayerBytes(tokens, logits int) int64 {
 	const align = 64
-	t, total, most := uint64(tokens), uint64(0), uint64(0)
-	end := func() { most, total = max(most, total), 0 }
+	t, total, peak := uint64(tokens), uint64(0), uint64(0)
+	end := func() { peak, total = max(peak, total), 0 }
 	add := func(bytesPerToken uint64) {
 		hi, n := bits.Mul64(t, bytesPerToken)
 		if total += (n + align - 1) &^ (align - 1); hi > 0 || n > math.MaxInt64 || total > math.MaxInt64 {
@@ -127,5 +127,5 @@ func (m *Model) LayerBytes(tokens, logits int) int64 {
 	f32(m.Width, m.Width, m.Vocab) // residual sum, norm, logits
 	a8(m.Width)
 	end()
-	return int64(most)
+	return int64(peak)
 }

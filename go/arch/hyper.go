@@ -86,15 +86,15 @@ func (r *reader) text(key string, required bool) string {
 }
 
 // integer checks that a value is an integer within bounds.
-func (r *reader) integer(key string, v Value, least, most int) int {
+func (r *reader) integer(key string, v Value, low, high int) int {
 	n, ok := v.Int()
 	switch {
 	case !ok && v.Kind() == Uint64:
-		r.fail(ErrInvalid, key, "more than 2⁶³, must be %d to %d", least, most)
+		r.fail(ErrInvalid, key, "more than 2⁶³, must be %d to %d", low, high)
 	case !ok:
 		r.fail(ErrInvalid, key, "is of kind %s, not an integer", v.Kind())
-	case n < int64(least) || n > int64(most):
-		r.fail(ErrInvalid, key, "%d, must be %d to %d", n, least, most)
+	case n < int64(low) || n > int64(high):
+		r.fail(ErrInvalid, key, "%d, must be %d to %d", n, low, high)
 	default:
 		return int(n)
 	}
@@ -102,17 +102,17 @@ func (r *reader) integer(key string, v Value, least, most int) int {
 }
 
 // count reads an integer of the family's within bounds. given is false when the key is absent: n is its default then.
-func (r *reader) count(name string, least, most int) (n int, given bool) {
+func (r *reader) count(name string, low, high int) (n int, given bool) {
 	key, v := r.find(name)
 	if v == nil {
 		return int(r.absent(name)), false
 	}
-	return r.integer(key, v, least, most), true
+	return r.integer(key, v, low, high), true
 }
 
 // perLayer reads an integer that is one for all layers, or an array of one each; nil when it is absent. Only in an
 // array may it be zero.
-func (r *reader) perLayer(name string, layers, most int) []int {
+func (r *reader) perLayer(name string, layers, high int) []int {
 	key, v := r.find(name)
 	if v == nil {
 		return nil
@@ -120,7 +120,7 @@ func (r *reader) perLayer(name string, layers, most int) []int {
 	all := make([]int, layers)
 	a, ok := v.Array()
 	if !ok {
-		n := r.integer(key, v, 1, most)
+		n := r.integer(key, v, 1, high)
 		for i := range all {
 			all[i] = n
 		}
@@ -131,13 +131,13 @@ func (r *reader) perLayer(name string, layers, most int) []int {
 		return all
 	}
 	for i := range all {
-		all[i] = r.integer(fmt.Sprintf("%s[%d]", key, i), a.At(i), 0, most)
+		all[i] = r.integer(fmt.Sprintf("%s[%d]", key, i), a.At(i), 0, high)
 	}
 	return all
 }
 
 // float reads a number of the family's within bounds. given is false when the key is absent: x is its default then.
-func (r *reader) float(name string, least, most float64) (x float64, given bool) {
+func (r *reader) float(name string, low, high float64) (x float64, given bool) {
 	key, v := r.find(name)
 	if v == nil {
 		return r.absent(name), false
@@ -146,8 +146,8 @@ func (r *reader) float(name string, least, most float64) (x float64, given bool)
 	switch {
 	case !ok:
 		r.fail(ErrInvalid, key, "is of kind %s, not a number", v.Kind())
-	case !(x >= least && x <= most): // also NaN
-		r.fail(ErrInvalid, key, "%g, must be %g to %g", x, least, most)
+	case !(x >= low && x <= high): // also NaN
+		r.fail(ErrInvalid, key, "%g, must be %g to %g", x, low, high)
 	default:
 		return x, true
 	}

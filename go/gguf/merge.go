@@ -19,8 +19,8 @@ func Merge(ctx context.Context, f *File, path string) error {
 
 // Split writes f as a split set that begins with prefix, as WriteSplit does, but not onto a part of f: ErrInUse.
 // It ends with ctx.
-func Split(ctx context.Context, f *File, prefix string, most PartLimits) (paths []string, err error) {
-	return writeSplit(prefix, HeaderOf(f), most, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
+func Split(ctx context.Context, f *File, prefix string, limits PartLimits) (paths []string, err error) {
+	return writeSplit(prefix, HeaderOf(f), limits, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 
 // PartLimits bounds the parts of a split set; a limit of 0 is none. A part has at least one tensor, however
@@ -33,16 +33,16 @@ type PartLimits struct {
 // WriteSplit is WriteFile for a split set, whose files are named PREFIX-00001-of-00003.gguf and so on. The
 // first holds the metadata, to which the keys of the split are added; write is the same as for one file.
 // It returns the paths. One part is a set too. When anything fails, older files of these names stay, all of them.
-func WriteSplit(prefix string, h Header, most PartLimits, write func(w *Writer) error) (paths []string, err error) {
-	return writeSplit(prefix, h, most, nil, write)
+func WriteSplit(prefix string, h Header, limits PartLimits, write func(w *Writer) error) (paths []string, err error) {
+	return writeSplit(prefix, h, limits, nil, write)
 }
 
-func writeSplit(prefix string, h Header, most PartLimits, source *File, write func(w *Writer) error) (paths []string, err error) {
+func writeSplit(prefix string, h Header, limits PartLimits, source *File, write func(w *Writer) error) (paths []string, err error) {
 	p, err := h.check()
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.divide(most)
+	files, err := p.divide(limits)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +56,11 @@ func writeSplit(prefix string, h Header, most PartLimits, source *File, write fu
 }
 
 // divide assigns the tensors to files: each takes so many as fit.
-func (p *plan) divide(most PartLimits) ([]file, error) {
-	if most.Bytes < 0 || most.Tensors < 0 {
-		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("parts of at most %d bytes and %d tensors", most.Bytes, most.Tensors), Err: ErrLimit}
+func (p *plan) divide(limits PartLimits) ([]file, error) {
+	if limits.Bytes < 0 || limits.Tensors < 0 {
+		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("parts of at most %d bytes and %d tensors", limits.Bytes, limits.Tensors), Err: ErrLimit}
 	}
-	bytes, tensors := most.Bytes, most.Tensors
+	bytes, tensors := limits.Bytes, limits.Tensors
 	if bytes == 0 {
 		bytes = math.MaxInt64
 	}

@@ -173,14 +173,14 @@ func (p *parser) array(key string, depth int) {
 		p.pos -= 4
 		p.fail(ErrFormat, key, "", "array of unknown kind %d", uint32(elem))
 	}
-	least := elem.Size()
+	minSize := elem.Size()
 	switch elem {
 	case arch.String:
-		least = p.count
+		minSize = p.count
 	case arch.Array:
-		least = 4 + p.count
+		minSize = 4 + p.count
 	}
-	n := p.counted(max(least, 1), key, "")
+	n := p.counted(max(minSize, 1), key, "")
 	switch size := elem.Size(); {
 	case p.err != nil:
 	case elem == arch.Bool:

@@ -125,9 +125,9 @@ func (p *Payload) read(b []byte, off int64) (int, error) {
 		return readFull(p.r, b, p.at.Offset+off)
 	}
 	// Whole blocks are converted in a buffer, of which b gets its share.
-	const most = 64 << 10
+	const bufferBytes = 64 << 10
 	first, last := off/unit, (off+int64(len(b))-1)/unit
-	buf := make([]byte, min(last-first+1, most/unit)*unit)
+	buf := make([]byte, min(last-first+1, bufferBytes/unit)*unit)
 	done := 0
 	for done < len(b) {
 		start := (off + int64(done)) / unit * unit

@@ -417,9 +417,9 @@ func (w *Writer) write(b []byte, s swapping) error {
 		_, err := w.out.Write(b)
 		return err
 	}
-	const most = 64 << 10
+	const bufferBytes = 64 << 10
 	for len(b) > 0 {
-		n := min(len(b), most/s.unit*s.unit-len(w.part))
+		n := min(len(b), bufferBytes/s.unit*s.unit-len(w.part))
 		w.part = append(w.part, b[:n]...)
 		b = b[n:]
 		whole := len(w.part) / s.unit * s.unit

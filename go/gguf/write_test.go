@@ -437,8 +437,8 @@ func TestSplitAndMerge(t *testing.T) {
 		whole, err := Open(path)
 		require.NoError(rt, err)
 		defer whole.Close()
-		most := PartLimits{Bytes: rapid.Int64Range(0, 3000).Draw(rt, "bytes"), Tensors: rapid.IntRange(0, 3).Draw(rt, "tensors")}
-		paths, err := Split(context.Background(), whole, filepath.Join(dir, "part"), most)
+		limits := PartLimits{Bytes: rapid.Int64Range(0, 3000).Draw(rt, "bytes"), Tensors: rapid.IntRange(0, 3).Draw(rt, "tensors")}
+		paths, err := Split(context.Background(), whole, filepath.Join(dir, "part"), limits)
 		require.NoError(rt, err)
 		set, err := Open(paths[rapid.IntRange(0, len(paths)-1).Draw(rt, "opened")])
 		require.NoError(rt, err)
@@ -449,8 +449,8 @@ func TestSplitAndMerge(t *testing.T) {
 			count[x.File]++
 		}
 		for i, p := range set.Parts() {
-			require.True(rt, most.Tensors == 0 || count[i] <= most.Tensors)
-			require.True(rt, most.Bytes == 0 || count[i] <= 1 || p.Size <= most.Bytes, "part %d of %d bytes", i, p.Size)
+			require.True(rt, limits.Tensors == 0 || count[i] <= limits.Tensors)
+			require.True(rt, limits.Bytes == 0 || count[i] <= 1 || p.Size <= limits.Bytes, "part %d of %d bytes", i, p.Size)
 			require.True(rt, count[i] > 0 || len(s.ti) == 0)
 		}
 		merged := filepath.Join(dir, "merged.gguf")

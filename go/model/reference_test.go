@@ -30,10 +30,10 @@ type greedy struct {
 	ExactMargins []float64 `json:"exact_margins"`
 }
 
-// decisive is how many ids of g are certain: those before the first margin below least.
-func (g greedy) decisive(least float64) []int32 {
+// decisive is how many ids of g are certain: those before the first margin below margin.
+func (g greedy) decisive(margin float64) []int32 {
 	for i, m := range g.ExactMargins {
-		if m < least {
+		if m < margin {
 			return g.ExactIDs[:i]
 		}
 	}

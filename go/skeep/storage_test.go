@@ -329,13 +329,13 @@ func TestAmbientLimit(t *testing.T) {
 	const limit, each = 16 << 20, 1 << 20
 	defer SetAmbientLimit(SetAmbientLimit(limit))
 	runtime.GC()
-	var most int64
+	var peak int64
 	for range 300 {
 		_, err := Allocate("x", each, offheap)
 		require.NoError(t, err)
-		most = max(most, Stats().Ambient)
+		peak = max(peak, Stats().Ambient)
 	}
-	assert.Less(t, most, int64(5*limit), "collections came too late")
+	assert.Less(t, peak, int64(5*limit), "collections came too late")
 }
 
 func TestLeaksAreReportedAndNotFreed(t *testing.T) {
@@ -800,7 +800,7 @@ func TestThousandTimes(t *testing.T) {
 func TestThousandDrops(t *testing.T) {
 	f := file(t, 100<<10)
 	before := settled(t)
-	most := int64(0)
+	peak := int64(0)
 	for range 1000 {
 		s, err := Map("file", f, 0, 0)
 		require.NoError(t, err)
@@ -808,9 +808,9 @@ func TestThousandDrops(t *testing.T) {
 		require.NoError(t, err)
 		_, err = v.Get(2, 95)
 		require.NoError(t, err)
-		most = max(most, Stats().AmbientFiles)
+		peak = max(peak, Stats().AmbientFiles)
 	}
-	require.Less(t, most, before.AmbientFiles+2*ambientFiles)
+	require.Less(t, peak, before.AmbientFiles+2*ambientFiles)
 	eventually(t, "not freed", func() bool { return Stats() == before })
 }
 

@@ -311,10 +311,10 @@ func (s *slow) plain(text string) (ids []int32) {
 
 func (s *slow) merge(symbols []string, cost func(l, r string) (float64, bool)) []string {
 	for {
-		best, least := -1, 0.0
+		best, lowest := -1, 0.0
 		for i := range len(symbols) - 1 {
-			if c, ok := cost(symbols[i], symbols[i+1]); ok && (best < 0 || c < least) {
-				best, least = i, c
+			if c, ok := cost(symbols[i], symbols[i+1]); ok && (best < 0 || c < lowest) {
+				best, lowest = i, c
 			}
 		}
 		if best < 0 {

@@ -178,11 +178,11 @@ func TestEncodeKeeps(t *testing.T) {
 				continue // the same blocks
 			}
 			r := rand.New(rand.NewPCG(1, uint64(e)))
-			least := -10
+			low := -10
 			if e == tensor.NVFP4 {
-				least = -4 // its scales are no smaller than 2⁻⁹
+				low = -4 // its scales are no smaller than 2⁻⁹
 			}
-			for exponent := least; exponent <= 10; exponent++ {
+			for exponent := low; exponent <= 10; exponent++ {
 				for j := range in {
 					in[j] = float32(math.Ldexp(2*r.Float64()-1, exponent))
 				}
@@ -352,17 +352,17 @@ func TestEncodeValues(t *testing.T) {
 		}
 	}
 	// Too large for the format: the largest element of the block.
-	for e, most := range map[tensor.Encoding]float32{
+	for e, largest := range map[tensor.Encoding]float32{
 		tensor.EncF16: 65504, tensor.Q8_0: 65504 * 127, tensor.Q4_0: 65504 * 8, tensor.Q4_1: 65504 * 15, tensor.NVFP4: 2688,
 		tensor.Q6_K: 65504 * 128 * 30, tensor.Q4_K: 65504 * 63 * 15, tensor.TQ2_0: 65504, tensor.IQ4_NL: 65504 * 113,
 	} {
 		x, y := newTensor(t, tensor.EncF32, 2, 512), newTensor(t, e, 2, 512)
 		valued(t, x, func(i int) float32 { return float32(i % 3) })
-		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(most))
+		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(largest))
 		if st := core.Encode(p, nil, &x.View, &y.View); st.Code != core.OK {
 			t.Fatalf("%v: %v", e, st)
 		}
-		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(most*1.2))
+		binary.LittleEndian.PutUint32(x.bytes[4*700:], math.Float32bits(largest*1.2))
 		if st := core.Encode(p, nil, &x.View, &y.View); st.Code != core.ErrValue || st.Operand != 0 || st.Detail != 700 {
 			t.Fatalf("%v: %v", e, st)
 		}
