@@ -2,7 +2,10 @@
 // same ones; the package has no Go API and is imported for its effect by go/internal/core.
 package csrc
 
-// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -O3 -fvisibility=hidden -pthread -Wall -Wextra -Wpedantic
+// Debugging information of lines and functions alone (-g1): following variables through the kernels would take the
+// compiler as long as all the rest.
+
+// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -O3 -g1 -fvisibility=hidden -pthread -Wall -Wextra -Wpedantic
 // #cgo LDFLAGS: -lm -pthread
 import "C"
 

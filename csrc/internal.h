@@ -115,7 +115,7 @@ typedef void skeep_body_attend(const struct skeep_attend_tile *a);
 /* ---- the kernel table --------------------------------------------------------------------------
  * A row of generated/kernels_table.h is SKEEP_KERNEL(OP, type, encoding, activation, isa, body): OP as in SKEEP_OP_<OP>,
  * type as in skeep_body_<type>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the function is
- * skeep_<body>, compiled by isa_<isa>.c. */
+ * skeep_<body>, compiled by a unit isa_<isa>_*.c. */
 struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */

@@ -52,7 +52,7 @@ warnings() { # COMPILER…: every unit of the core without a warning
 header() { # LANGUAGE COMPILER
   printf '#include "skeep.h"\nint main(void){return skeep_abi_version()==0;}\n' | "$2" -x "$1" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
 }
-# The kernels for AVX-512 in their emulation, see csrc/emulate_avx512.h: some must have run, and none natively.
+# The kernels for AVX-512 in their emulation, see csrc/isa/emulate_avx512.h: some must have run, and none natively.
 emulated() (
   unset SKEEP_ISA
   export CC=$PWD/tests/cc-O1 CGO_CFLAGS="-DSKEEP_EMULATE_AVX512 -Wno-psabi"

@@ -24,4 +24,10 @@ SKEEP_INLINE void exact_portable(const struct skeep_matmul_tile *tile, skeep_bod
   }
 }
 
+/* The product of a form with F32, through its decoder. */
+#define DECODED_PRODUCT(form, decoder)                                               \
+  void skeep_matmul_t_##form##_f32_portable(const struct skeep_matmul_tile *tile) {  \
+    exact_portable(tile, decoder, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);        \
+  }
+
 #endif

@@ -30,4 +30,10 @@ SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer
   }
 }
 
+/* The product of a form with A8, through its group.h. */
+#define GROUP_PRODUCT(form)                                                          \
+  void skeep_matmul_t_##form##_a8_portable(const struct skeep_matmul_tile *tile) {   \
+    integer_portable(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form); \
+  }
+
 #endif

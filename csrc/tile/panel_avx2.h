@@ -48,4 +48,10 @@ SKEEP_INLINE void panel_prefetch(const struct skeep_matmul_tile *tile, const cha
 
 #include "tile/panel_x86_template.h"
 
+/* The product of a form with A8, through its panel.h. */
+#define PANEL_PRODUCT(form)                                                       \
+  void skeep_matmul_t_##form##_a8_avx2(const struct skeep_matmul_tile *tile) {    \
+    panel_product(tile, form##_open, form##_read, form##_panel);                  \
+  }
+
 #endif

@@ -4,7 +4,7 @@
 #ifndef SKEEP_TILE_WORDS_X86_H
 #define SKEEP_TILE_WORDS_X86_H
 #ifndef PANELS_AT_ONCE
-#error "parameters: those of tile/panel_x86_template.h, and word_multiply, of tile/products_<set>.h"
+#error "parameters: those of tile/panel_x86_template.h, and word_multiply, of tile/words_<set>.h"
 #endif
 
 #include "tile/group.h"

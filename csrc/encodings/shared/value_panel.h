@@ -2,6 +2,8 @@
 #ifndef SKEEP_SHARED_VALUE_PANEL_H
 #define SKEEP_SHARED_VALUE_PANEL_H
 
+#include "codebooks.h"
+
 SKEEP_INLINE void value_read(const char *const *row, size_t at, const int8_t *values, int zero,
                              struct panel_group *out) {
   const panel_int table = (panel_int)((panel_u8)panel_table(values) + (panel_u8)panel_bytes((uint32_t)zero));

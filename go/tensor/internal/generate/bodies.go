@@ -5,15 +5,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // body is how a kernel is made, by files below csrc: docs/kernels.md states the grammar that leads there.
 type body struct {
+	unit     string // one of units
 	own      string // what is particular to the encoding; "" when the template is all
 	template string // what is written once; "" when the own file is all
-	make     string // the line of bodies_<set>.h that makes the function of both; "" when including is all
+	make     string // the line of the unit that makes the function of both; "" when including is all
 }
+
+// The files isa_<set>_<unit>.c of an instruction set. Compilers work on them side by side, so none should take much
+// longer than the others.
+var units = []struct{ name, says string }{
+	{"blocks", "decoders and encoders"},
+	{"dense", "everything that is neither a product nor data movement"},
+	{"exact", "products with F32"},
+	{"panels", "products with A8 of encodings whose rows are read side by side"},
+	{"groups", "products with A8 of encodings that are read by groups of 32"},
+}
+
+// The macro of the compiler that says whether it compiles for the processors of an instruction set; portable: all.
+var architectures = map[string]string{"avx2": "__x86_64__", "avx512": "__x86_64__", "neon": "__aarch64__", "neon_dotprod": "__aarch64__", "neon_i8mm": "__aarch64__"}
 
 // Encoders that search, compiled over the vectors of each instruction set; each file makes several encodings.
 var searchTemplates = []string{"search/affine_template.h", "search/scaled_template.h", "search/ternary_template.h", "search/fp4_template.h"}
@@ -32,11 +47,19 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 		folder = k.activation
 	}
 	own := func(file string) string { return "encodings/" + folder + "/" + file + ".h" }
-	if whole := own(k.op + "_" + k.isa); exists(whole) {
-		return body{own: whole}, nil
+	file := k.op + "_" + k.isa
+	if k.op == "matmul_t" {
+		file = k.op + "_" + k.activation + "_" + k.isa
+	}
+	if whole := own(file); exists(whole) {
+		unit := "blocks"
+		if k.op == "matmul_t" {
+			unit = map[string]string{"f32": "exact", "a8": "panels"}[k.activation]
+		}
+		return body{unit: unit, own: whole}, nil
 	}
 	if template := "dense/" + k.body + "_template.h"; exists(template) { // operations that know no blocks, over vectors
-		return body{template: template}, nil
+		return body{unit: "dense", template: template}, nil
 	}
 	switch {
 	case k.op == "encode":
@@ -46,7 +69,7 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 				return body{}, err
 			}
 			if bytes.Contains(text, []byte("DENSE(encode_"+k.encoding+")")) {
-				return body{template: template}, nil
+				return body{unit: "blocks", template: template}, nil
 			}
 		}
 	case k.op == "decode":
@@ -55,25 +78,25 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 			return body{}, err
 		}
 		if strings.Contains(string(text), "skeep_decode_"+k.encoding+"_"+k.isa) || strings.Contains(string(text), "DECODE_NUMBERS("+k.encoding+",") {
-			return body{own: decodeOnly}, nil
+			return body{unit: "blocks", own: decodeOnly}, nil
 		}
 	case k.op == "matmul_t" && k.activation == "a8":
-		products := "tile/products_" + k.isa + ".h"
-		if k.isa != "portable" && exists(own("panel")) {
-			return body{own("panel"), products, "PANEL_PRODUCT(" + k.encoding + ")"}, nil
+		if panels := "tile/panel_" + k.isa + ".h"; exists(panels) && exists(own("panel")) {
+			return body{"panels", own("panel"), panels, "PANEL_PRODUCT(" + k.encoding + ")"}, nil
 		}
 		if exists(own("group")) {
-			return body{own("group"), products, "GROUP_PRODUCT(" + k.encoding + ")"}, nil
+			groups := "tile/words_" + k.isa + ".h"
+			if !exists(groups) {
+				groups = "tile/integer_" + k.isa + ".h"
+			}
+			return body{"groups", own("group"), groups, "GROUP_PRODUCT(" + k.encoding + ")"}, nil
 		}
 	case k.op == "matmul_t" && k.activation == "f32":
-		decoder, ok := decoderFor(k, all)
-		if !ok {
-			break
+		if decoder, ok := decoderFor(k, all); ok { // declared in every unit, and called
+			return body{"exact", "", "tile/exact_" + k.isa + ".h", "DECODED_PRODUCT(" + k.encoding + ", skeep_" + decoder.name() + ")"}, nil
 		}
-		b, err := bodyOf(decoder, all, csrc)
-		return body{b.own, "tile/products_" + k.isa + ".h", "DECODED_PRODUCT(" + k.encoding + ", skeep_" + decoder.name() + ")"}, err
 	}
-	return body{}, fmt.Errorf("no file makes %s: %s is missing, and no template serves it", k.name(), own(k.op+"_"+k.isa))
+	return body{}, fmt.Errorf("no file makes %s: %s is missing, and no template serves it", k.name(), own(file))
 }
 
 // decoderFor is the first decoder of the list that a product of k's instruction set may call.
@@ -86,30 +109,56 @@ func decoderFor(k kernel, all []kernel) (kernel, bool) {
 	return kernel{}, false
 }
 
-// bodyIncludes is csrc/generated/bodies_<set>.h: what the unit of an instruction set includes and makes; nil when that is
-// nothing. Templates that know no blocks are included by the unit itself.
-func bodyIncludes(set string, all []kernel, csrc string) ([]byte, error) {
+// unitFiles are csrc/isa_<set>_<unit>.c, by their names below csrc: what a unit of an instruction set includes and makes.
+func unitFiles(all []kernel, csrc string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, set := range instructionSets {
+		for _, unit := range units {
+			var lines []string
+			once := func(file string) {
+				if line := fmt.Sprintf("#include %q\n", file); file != "" && !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
+			}
+			for _, k := range all {
+				if k.isa != set {
+					continue
+				}
+				body, err := bodyOf(k, all, csrc)
+				if err != nil {
+					return nil, err
+				}
+				if body.unit != unit.name {
+					continue
+				}
+				if strings.HasSuffix(body.template, "_template.h") { // over the vectors of the set
+					once("dense/vec_" + set + ".h")
+					once("dense/functions_template.h")
+				}
+				once(body.template)
+				once(body.own)
+				if body.make != "" {
+					lines = append(lines, body.make+"\n")
+				}
+			}
+			if lines != nil {
+				files["isa_"+set+"_"+unit.name+".c"] = unitText(set, unit.says, lines)
+			}
+		}
+	}
+	return files, nil
+}
+
+func unitText(set, says string, lines []string) []byte {
 	var b bytes.Buffer
-	included := map[string]bool{}
-	for _, k := range all {
-		if k.isa != set {
-			continue
-		}
-		body, err := bodyOf(k, all, csrc)
-		if err != nil {
-			return nil, err
-		}
-		if body.own != "" && !included[body.own] && (body.make == "" || !strings.HasPrefix(body.make, "DECODED")) {
-			included[body.own] = true
-			fmt.Fprintf(&b, "#include %q\n", body.own)
-		}
-		if body.make != "" {
-			b.WriteString(body.make + "\n")
-		}
+	fmt.Fprintf(&b, "/* generated from csrc/kernels.def by go generate ./go/tensor:\n * %s, %s. */\n#include \"internal.h\"\n\n", set, says)
+	architecture, limited := architectures[set]
+	if limited {
+		fmt.Fprintf(&b, "#ifdef %s\n", architecture)
 	}
-	if b.Len() == 0 {
-		return nil, nil
+	fmt.Fprintf(&b, "#include \"isa/%s.h\"\n\n%s\n#include \"isa/end.h\"\n", set, strings.Join(lines, ""))
+	if limited {
+		b.WriteString("#endif\n")
 	}
-	head := "/* generated from csrc/kernels.def by go generate ./go/tensor: the bodies of isa_" + set + ".c. */\n"
-	return append([]byte(head), b.Bytes()...), nil
+	return b.Bytes()
 }

@@ -54,14 +54,12 @@ func generate(root string) (map[string][]byte, error) {
 		"csrc/generated/ops_table.h":     opTable(ops),
 		"docs/operations.md":             opDocument(ops),
 	}
-	for _, set := range instructionSets {
-		text, err := bodyIncludes(set, kernels, filepath.Join(root, "csrc"))
-		if err != nil {
-			return nil, err
-		}
-		if text != nil {
-			files["csrc/generated/bodies_"+set+".h"] = text
-		}
+	bodies, err := unitFiles(kernels, filepath.Join(root, "csrc"))
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range bodies {
+		files["csrc/"+name] = text
 	}
 	if files["go/tensor/encodings.go"], err = goTable(encodings); err != nil {
 		return nil, err

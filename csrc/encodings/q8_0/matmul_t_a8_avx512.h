@@ -1,5 +1,4 @@
 /* Q8_0: code * d. Codes become unsigned by 128, the zero point. */
-#include "tile/exact_avx512.h"
 #include "tile/integer_avx512.h"
 
 static inline void q8_0_codes_avx512(const char *const *row, size_t at, __m512i q[8]) {
@@ -11,8 +10,4 @@ static inline void q8_0_codes_avx512(const char *const *row, size_t at, __m512i 
 
 void skeep_matmul_t_q8_0_a8_avx512(const struct skeep_matmul_tile *tile) {
   integer_product(tile, q8_0_codes_avx512, (struct integer_form){128, sizeof(skeep_block_q8_0)});
-}
-
-void skeep_matmul_t_q8_0_f32_avx512(const struct skeep_matmul_tile *tile) {
-  exact_decoded(tile, 32, sizeof(skeep_block_q8_0), skeep_decode_q8_0_avx2);
 }

@@ -1,10 +1,7 @@
-/* Kernel bodies for x86-64 processors with AVX-512 F, BW, VL, DQ, VNNI and VBMI (and what AVX2 units use). */
-#include "internal.h"
-
-#if defined(__x86_64__)
+/* Begins a unit for x86-64 processors with AVX-512 F, BW, VL, DQ, VNNI and VBMI (and what AVX2 units use). */
 #include <math.h>
 #ifdef SKEEP_EMULATE_AVX512
-#include "emulate_avx512.h"
+#include "isa/emulate_avx512.h"
 #else
 #include <immintrin.h>
 #if defined(__clang__)
@@ -16,14 +13,4 @@
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c,bmi,bmi2,popcnt,lzcnt")
 #endif
 #endif
-
-#include "tile/products_avx512.h"
-
-#include "generated/bodies_avx512.h"
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#endif
+#define ISA_HAS_TARGET

@@ -1,6 +1,5 @@
 /* (code - 8) * d; low nibbles are the first half of the block. */
-#include "tile/exact_portable.h"
-#include "tile/integer_portable.h"
+#include "tile/group.h"
 
 static inline void q4_0_group(const char *row, size_t g, struct integer_group *out) {
   const skeep_block_q4_0 *b = (const skeep_block_q4_0 *)row + g;
@@ -10,12 +9,4 @@ static inline void q4_0_group(const char *row, size_t g, struct integer_group *o
   }
   out->scale[0] = out->scale[1] = skeep_f16_to_f32(b->d);
   out->offset[0] = out->offset[1] = 0;
-}
-
-void skeep_matmul_t_q4_0_a8_portable(const struct skeep_matmul_tile *tile) {
-  integer_portable(tile, q4_0_group, SKEEP_ELEMENTS_q4_0, SKEEP_BYTES_q4_0);
-}
-
-void skeep_matmul_t_q4_0_f32_portable(const struct skeep_matmul_tile *tile) {
-  exact_portable(tile, skeep_decode_q4_0_portable, SKEEP_ELEMENTS_q4_0, SKEEP_BYTES_q4_0);
 }

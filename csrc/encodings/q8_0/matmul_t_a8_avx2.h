@@ -1,5 +1,4 @@
 /* Q8_0: code * d. In cells, codes become unsigned by 128, the zero point. */
-#include "tile/exact_avx2.h"
 #include "tile/integer_avx2.h"
 
 static const struct integer_form q8_0_avx2 = {2, 128, 32, sizeof(skeep_block_q8_0)};
@@ -40,8 +39,4 @@ void skeep_matmul_t_q8_0_a8_avx2(const struct skeep_matmul_tile *tile) {
   } else {
     integer_many(tile, q8_0_unpack_avx2, q8_0_avx2);
   }
-}
-
-void skeep_matmul_t_q8_0_f32_avx2(const struct skeep_matmul_tile *tile) {
-  exact_decoded(tile, 32, sizeof(skeep_block_q8_0), skeep_decode_q8_0_avx2);
 }

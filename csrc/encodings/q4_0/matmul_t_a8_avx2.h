@@ -1,5 +1,4 @@
 /* Q4_0: (code - 8) * d; low nibbles are the first half of a group. */
-#include "tile/exact_avx2.h"
 #include "tile/integer_avx2.h"
 
 static const struct integer_form q4_0_avx2 = {1, 8, 32, sizeof(skeep_block_q4_0)};
@@ -37,8 +36,4 @@ void skeep_matmul_t_q4_0_a8_avx2(const struct skeep_matmul_tile *tile) {
   } else {
     integer_many(tile, q4_0_unpack_avx2, q4_0_avx2);
   }
-}
-
-void skeep_matmul_t_q4_0_f32_avx2(const struct skeep_matmul_tile *tile) {
-  exact_decoded(tile, 32, sizeof(skeep_block_q4_0), skeep_decode_q4_0_avx2);
 }

@@ -1,5 +1,4 @@
 /* Q4_0: (code - 8) * d; low nibbles are the first half of a group. */
-#include "tile/exact_avx512.h"
 #include "tile/integer_avx512.h"
 
 static inline void q4_0_codes_avx512(const char *const *row, size_t at, __m512i q[8]) {
@@ -13,8 +12,4 @@ static inline void q4_0_codes_avx512(const char *const *row, size_t at, __m512i 
 
 void skeep_matmul_t_q4_0_a8_avx512(const struct skeep_matmul_tile *tile) {
   integer_product(tile, q4_0_codes_avx512, (struct integer_form){8, sizeof(skeep_block_q4_0)});
-}
-
-void skeep_matmul_t_q4_0_f32_avx512(const struct skeep_matmul_tile *tile) {
-  exact_decoded(tile, 32, sizeof(skeep_block_q4_0), skeep_decode_q4_0_avx2);
 }

@@ -1,0 +1,5 @@
+/* Begins a unit in plain C11: the executable specification of every kernel, for any processor. */
+#include <math.h>
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF /* gcc does not contract under -std=c11, and warns about the pragma */
+#endif

@@ -1,0 +1,17 @@
+/* generated from csrc/kernels.def by go generate ./go/tensor:
+ * avx2, everything that is neither a product nor data movement. */
+#include "internal.h"
+
+#ifdef __x86_64__
+#include "isa/avx2.h"
+
+#include "dense/vec_avx2.h"
+#include "dense/functions_template.h"
+#include "dense/norm_template.h"
+#include "dense/rope_template.h"
+#include "dense/kv_store_template.h"
+#include "dense/attend_template.h"
+#include "dense/rowwise_template.h"
+
+#include "isa/end.h"
+#endif
