@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // What is wrong with the metadata of a model, in kinds; errors.Is finds them in *Error.
@@ -23,7 +25,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := e.Key
+	what := shown.Name(e.Key)
 	if e.Tensor != "" {
 		what = fmt.Sprintf("tensor %q", e.Tensor)
 	}
@@ -53,16 +55,21 @@ type MissingTensorsError struct {
 
 func (e *MissingTensorsError) Error() string {
 	const limit = 12 // a model without layers lacks hundreds
-	shown, more := e.Names, ""
-	if len(shown) > limit {
-		shown, more = shown[:limit], fmt.Sprintf(" and %d more", len(e.Names)-limit)
+	var names []string
+	more := ""
+	for i, name := range e.Names {
+		if i == limit {
+			more = fmt.Sprintf(" and %d more", len(e.Names)-limit)
+			break
+		}
+		names = append(names, shown.Name(name))
 	}
-	return fmt.Sprintf("arch: missing tensors (%d): %s%s%s", len(e.Names), strings.Join(shown, ", "), more, in(e.File))
+	return fmt.Sprintf("arch: missing tensors (%d): %s%s%s", len(e.Names), strings.Join(names, ", "), more, in(e.File))
 }
 
 func in(file string) string {
 	if file == "" {
 		return ""
 	}
-	return " in " + file
+	return " in " + shown.Name(file)
 }

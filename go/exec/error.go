@@ -1,7 +1,9 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/skeep"
@@ -21,10 +23,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.Layer < 0 {
-		return fmt.Sprintf("exec: %s: %v", e.Op, e.Err)
+	cause := fmt.Sprint(e.Err)
+	if of, ok := strings.CutPrefix(cause, "skeep: "); ok { // package and op have been named
+		cause = strings.TrimPrefix(of, e.Op+": ")
 	}
-	return fmt.Sprintf("exec: layer %d: %s: %v", e.Layer, e.Op, e.Err)
+	if e.Layer < 0 {
+		return fmt.Sprintf("exec: %s: %s", e.Op, cause)
+	}
+	return fmt.Sprintf("exec: layer %d: %s: %s", e.Layer, e.Op, cause)
 }
 
 // Unwrap returns what went wrong, for errors.Is and errors.As.
@@ -33,7 +39,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // OperandError says which operand is absent, as the documentation of Context calls it. It wraps skeep.ErrAbsent.
 type OperandError struct{ Name string }
 
-func (e *OperandError) Error() string { return "operand " + e.Name + ": " + skeep.ErrAbsent.Error() }
+func (e *OperandError) Error() string { return "operand " + e.Name + " is absent" }
 
 // Unwrap returns skeep.ErrAbsent.
 func (e *OperandError) Unwrap() error { return skeep.ErrAbsent }
@@ -45,12 +51,15 @@ var operands = map[string][]string{
 	"embed":    {"table", "ids"},
 	"norm":     {"x", "before", "w", "after"},
 	"project":  {"x", "w[0]", "w[1]", "w[2]", "bias[0]", "bias[1]", "bias[2]"},
+	"matmul_t": {"x", "w"},
+	"logits":   {"x", "w"},
 	"rope":     {"x", "positions", "factors"},
 	"kv_store": {"k", "v", "positions", "sequences", "kCache", "vCache"},
 	"attend":   {"q", "kAll", "vAll", "positions", "sequences"},
 	"glu":      {"gate", "up"},
 	"add":      {"a", "b"},
 	"mul":      {"a", "b"},
+	"softmax":  {"x"},
 }
 
 // fail keeps the first error of the step.
@@ -63,13 +72,18 @@ func (e *Eager) fail(op string, err error) {
 	}
 }
 
+// nameOf is what the documentation of Context calls operand i of an op; "" for an output.
+func nameOf(op string, i int) string {
+	if names := operands[op]; i >= 0 && i < len(names) {
+		return names[i]
+	}
+	return ""
+}
+
 // refused keeps why the core refused an op on views, which are in the order of its function.
 func (e *Eager) refused(op string, st core.Status, views ...*View) {
-	if i := int(st.Operand); i >= 0 && i < len(views) && views[i].IsZero() {
-		name := "x"
-		if names := operands[op]; i < len(names) {
-			name = names[i]
-		}
+	name := nameOf(op, int(st.Operand))
+	if name != "" && views[st.Operand].IsZero() {
 		e.fail(op, absent(name))
 		return
 	}
@@ -77,5 +91,25 @@ func (e *Eager) refused(op string, st core.Status, views ...*View) {
 	for i, v := range views {
 		copies[i] = *v
 	}
-	e.fail(op, inside.Error(op, st, copies))
+	err := inside.Error(op, st, copies)
+	if cause := (*skeep.Error)(nil); errors.As(err, &cause) {
+		if what, ok := strings.CutPrefix(cause.Detail, fmt.Sprintf("operand %d: ", st.Operand)); ok && name != "" {
+			cause.Detail = "operand " + name + ": " + what
+		}
+		if st.Code == core.ErrShape {
+			cause.Detail += shapes(op, copies)
+		}
+	}
+	e.fail(op, err)
+}
+
+// shapes tells those of all inputs: one of them does not fit another.
+func shapes(op string, views []View) string {
+	var all []string
+	for i := range views {
+		if name := nameOf(op, i); name != "" && !views[i].IsZero() {
+			all = append(all, name+" "+views[i].Shape().String())
+		}
+	}
+	return ": " + strings.Join(all, ", ")
 }

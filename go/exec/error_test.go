@@ -3,8 +3,11 @@ package exec
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/skeep"
@@ -74,7 +77,7 @@ var opCases = func() []struct {
 
 // view makes an operand in a storage of its own.
 func (o operandCase) view(t *testing.T, storage string) (View, *skeep.Storage) {
-	s, err := skeep.Allocate(storage, 1<<14)
+	s, err := skeep.Allocate(storage, 1<<15)
 	require.NoError(t, err)
 	_, err = s.WriteAt(o.bytes(), 0)
 	require.NoError(t, err)
@@ -223,6 +226,49 @@ func TestOpsOutsideOfAStep(t *testing.T) {
 		require.NoError(t, e.Close())
 		check()
 	})
+}
+
+// What an error says is one line, says nothing twice, and names the shapes when they do not fit.
+func TestErrorSentences(t *testing.T) {
+	e := eager(t, Options{SlabBytes: 1 << 20})
+	for how, spoil := range map[string]func(t *testing.T, o operandCase) View{
+		"absent": func(*testing.T, operandCase) View { return View{} },
+		"shape": func(t *testing.T, o operandCase) View {
+			o.dims = slices.Clone(o.dims)
+			o.dims[len(o.dims)-1] += 32
+			v, _ := o.view(t, "wrong")
+			return v
+		},
+		"format": func(t *testing.T, o operandCase) View {
+			o.format = tensor.Dense(tensor.I16)
+			v, _ := o.view(t, "wrong")
+			return v
+		},
+		"closed": func(t *testing.T, o operandCase) View {
+			v, s := o.view(t, "wrong")
+			require.NoError(t, s.Close())
+			return v
+		},
+	} {
+		forEachOperand(t, func(t *testing.T, op string, o operandCase, v map[string]View, call func(Context, map[string]View)) {
+			v[o.name] = spoil(t, o)
+			require.NoError(t, e.Begin())
+			call(e, v)
+			err := e.End()
+			if err == nil {
+				return // optional, or read in any format
+			}
+			text := err.Error()
+			require.NotContains(t, text, "\n")
+			parts := strings.Split(text, ": ")
+			require.Equal(t, parts, slices.Compact(slices.Clone(parts)), text)
+			require.NotContains(t, parts[1:], "skeep")
+			if errors.Is(err, skeep.ErrShape) {
+				require.Contains(t, text, o.name+" "+v[o.name].Shape().String(), how)
+				require.Contains(t, text, "operand ", how)
+			}
+		})
+	}
 }
 
 // A file that is cut under an operand: by whole pages the op tells, within the last page the end of the step.

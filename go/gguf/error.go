@@ -3,8 +3,9 @@ package gguf
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // What is wrong with a file, in kinds; errors.Is finds them in every error of this package.
@@ -15,8 +16,8 @@ var (
 	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see WithMaxHeader
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
-	ErrChanged     = errors.New("changed since its header was read") // a file, by its length or time of modification
-	ErrInUse       = errors.New("file is in use")                    // what would be written is read: an input, or open or mapped in this process
+	ErrChanged     = errors.New("file changed since its header was read") // by its length or time of modification
+	ErrInUse       = errors.New("file in use")                            // what would be written is read: an input, or open or mapped in this process
 )
 
 // Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.
@@ -33,7 +34,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("gguf: ")
 	if e.File != "" && e.Offset < 0 && e.Tensor == "" && e.Field == "" { // the file itself is what is wrong
-		return b.String() + e.File + ": " + e.Reason
+		return b.String() + shown.Name(e.File) + ": " + e.Reason
 	}
 	if e.Tensor != "" {
 		fmt.Fprintf(&b, "tensor %s: ", quote(e.Tensor))
@@ -49,10 +50,10 @@ func (e *Error) Error() string {
 	if e.Offset >= 0 {
 		fmt.Fprintf(&b, ", byte %d", e.Offset)
 		if e.File != "" {
-			b.WriteString(" of " + e.File)
+			b.WriteString(" of " + shown.Name(e.File))
 		}
 	} else if e.File != "" {
-		b.WriteString(" in " + e.File)
+		b.WriteString(" in " + shown.Name(e.File))
 	}
 	return b.String()
 }
@@ -60,13 +61,8 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel or I/O error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxShown bounds what a message shows of a name: a hostile file's names may be megabytes long.
-const maxShown = 128
+// quote is a name of a file's as messages show it.
+func quote(s string) string { return shown.Quoted(s, maxShown) }
 
-// quote makes any bytes printable and a message of bounded length.
-func quote(s string) string {
-	if len(s) > maxShown {
-		return strconv.Quote(s[:maxShown]) + "…"
-	}
-	return strconv.Quote(s)
-}
+// maxShown bounds what a message shows of a name.
+const maxShown = 128

@@ -40,7 +40,7 @@ func Open(path string, opts ...gguf.Option) (Source, error) {
 	}
 	s := Source{File: f}
 	for _, p := range f.Parts() {
-		if s.NotMapped = errors.Join(s.NotMapped, mappable(p.OSFile())); s.NotMapped != nil {
+		if s.NotMapped = mappable(p.OSFile()); s.NotMapped != nil {
 			break
 		}
 	}

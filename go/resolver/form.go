@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -70,7 +71,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("resolver: tensor %q: no %s kernel for %s, and profile %s refuses the dequantization to F32, which takes %.2f times the bytes",
-		e.Tensor, e.Op, e.Encoding, e.Profile, e.Multiple)
+		e.Tensor, e.Op, e.Encoding, shown.Name(e.Profile), e.Multiple)
 }
 
 // Form decides the form of one weight: packed weights stay packed wherever a kernel reads them, in the

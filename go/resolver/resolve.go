@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -68,7 +69,8 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (the largest item is %s)", e.Profile, Size(e.Budget), Size(e.Total), e.Largest)
+	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (the largest item is %s)",
+		shown.Name(e.Profile), Size(e.Budget), Size(e.Total), shown.Name(e.Largest))
 }
 
 // uses says what models do with the tensor of a role; roles that are not listed are elementwise.

@@ -1,7 +1,6 @@
 package skeep
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -99,7 +98,7 @@ func (v View) valueError(flat int64, f tensor.Format) error {
 	}
 	var err error
 	if e.Value, err = v.Get(e.Index...); err != nil {
-		return errors.Join(ErrValue, err)
+		return fmt.Errorf("%w: %w", ErrValue, err)
 	}
 	return e
 }

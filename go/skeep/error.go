@@ -14,25 +14,25 @@ import (
 // What can go wrong. Every error of this package that concerns a storage is an *Error that wraps one of
 // them (or a layout error of package tensor).
 var (
-	ErrClosed      = errors.New("it is closed")
-	ErrBusy        = errors.New("it is in use")
+	ErrClosed      = errors.New("closed")
+	ErrBusy        = errors.New("busy")
 	ErrArgument    = errors.New("bad argument")
-	ErrBounds      = errors.New("outside of its bytes")
-	ErrShape       = errors.New("the shape does not fit")
-	ErrFormat      = errors.New("the format is not accepted here")
-	ErrLayout      = errors.New("the layout is not accepted here")
-	ErrUnsupported = errors.New("there is no implementation")
+	ErrBounds      = errors.New("out of bounds")
+	ErrShape       = errors.New("shape does not fit")
+	ErrFormat      = errors.New("format not accepted")
+	ErrLayout      = errors.New("layout not accepted")
+	ErrUnsupported = errors.New("not implemented")
 	ErrMemory      = errors.New("out of memory")
-	ErrIO          = errors.New("a system call failed")
-	ErrFault       = errors.New("a page of the mapped file could not be read")
+	ErrIO          = errors.New("system call failed")
+	ErrFault       = errors.New("page of a mapped file could not be read")
 	// ErrChanged is told by a file's length and time of modification: a writer that leaves the length and puts the time
 	// back is not seen. The time of the last change of its status is not asked, since links and renames alter that.
-	ErrChanged  = errors.New("the mapped file has changed")
-	ErrOverlap  = errors.New("output and input overlap")
-	ErrIndex    = errors.New("an index is out of range")
-	ErrReadOnly = errors.New("it is read-only")
-	ErrOverflow = errors.New("it does not fit into the slab")
-	ErrValue    = errors.New("the format cannot hold an element")
+	ErrChanged  = errors.New("mapped file has changed")
+	ErrOverlap  = errors.New("output overlaps an input")
+	ErrIndex    = errors.New("index out of range")
+	ErrReadOnly = errors.New("read-only")
+	ErrOverflow = errors.New("slab is full")
+	ErrValue    = errors.New("element not finite, or too large for the format")
 )
 
 // ErrAbsent is wrapped, along with ErrArgument, by the error of an operation on a zero View that it needs.
@@ -46,6 +46,8 @@ type Error struct {
 	Detail  string // numbers, or empty
 	Err     error  // one of the errors above, or a *tensor.LayoutError and the like
 	Created string // the stack that made the storage, with SKEEP_MEMORY_DEBUG=1
+
+	sentence bool // Detail says all that Err does
 }
 
 func (e *Error) Error() string {
@@ -57,14 +59,26 @@ func (e *Error) Error() string {
 	if e.Tensor != "" {
 		fmt.Fprintf(&b, ", tensor %q", e.Tensor)
 	}
-	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.sentence {
+		return b.String() + ": " + e.Detail + e.made()
+	}
+	cause := fmt.Sprint(e.Err)
+	if of, ok := strings.CutPrefix(cause, "tensor: "); ok { // of layouts, with the op that has been named
+		cause = strings.TrimPrefix(strings.TrimPrefix(of, e.Op+": "), e.Op+" ")
+	}
+	b.WriteString(": " + cause)
 	if e.Detail != "" {
 		fmt.Fprintf(&b, " (%s)", e.Detail)
 	}
-	if e.Created != "" {
-		b.WriteString("\nmade at\n" + e.Created)
+	return b.String() + e.made()
+}
+
+// made is Created in one line.
+func (e *Error) made() string {
+	if e.Created == "" {
+		return ""
 	}
-	return b.String()
+	return "; made at " + strings.Join(strings.Fields(e.Created), " ")
 }
 
 // Unwrap returns the cause, for errors.Is and errors.As.

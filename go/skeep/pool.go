@@ -21,7 +21,7 @@ func NewPool(threads int) (*Pool, error) {
 	}
 	c, st := core.NewPool(threads, 0)
 	if st.Code != core.OK {
-		return nil, &Error{Op: "start", Storage: "pool", Err: sentinels[st.Code], Detail: st.String()}
+		return nil, statusError("start", "pool", "", st, nil)
 	}
 	var pcs [24]uintptr
 	stack, n := pcs[:runtime.Callers(2, pcs[:])], c.Threads()

@@ -232,7 +232,7 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 	if length == 0 {
 		info, err := f.Stat()
 		if err != nil {
-			return fail(errors.Join(ErrIO, err), "")
+			return fail(fmt.Errorf("%w: %w", ErrIO, err), "")
 		}
 		if length = info.Size() - offset; length <= 0 {
 			return fail(ErrBounds, fmt.Sprintf("from %d of %d bytes", offset, info.Size()))
@@ -262,7 +262,7 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 func MapFile(path string, opts ...Option) (*Storage, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &Error{Op: "map", Storage: path, Err: errors.Join(ErrIO, err)}
+		return nil, &Error{Op: "map", Storage: path, Err: fmt.Errorf("%w: %w", ErrIO, err)}
 	}
 	defer f.Close()
 	return Map(path, f, 0, 0, opts...)
@@ -582,16 +582,16 @@ func (s *Storage) status(op string, st core.Status) error {
 func statusError(op, storage, tensor string, st core.Status, r *record) *Error {
 	switch st {
 	case core.NoPool: // whichever operand is at hand is not to blame
-		return &Error{Op: op, Err: ErrArgument, Detail: st.String()}
+		return &Error{Op: op, Err: ErrArgument, Detail: st.String(), sentence: true}
 	case core.PoolClosed:
 		return &Error{Op: op, Storage: "pool", Err: ErrClosed}
 	}
-	e := &Error{Op: op, Storage: storage, Tensor: tensor, Err: sentinels[st.Code], Detail: st.String()}
+	e := &Error{Op: op, Storage: storage, Tensor: tensor, Err: sentinels[st.Code], Detail: st.String(), sentence: true}
 	switch st.Code {
-	case core.ErrClosed, core.ErrFault, core.ErrChanged: // by number and address there, by name here
-		e.Detail = ""
+	case core.ErrClosed, core.ErrFault, core.ErrChanged, core.ErrReadOnly: // by number and address there, by name here
+		e.Detail, e.sentence = "", false
 	case core.ErrIO:
-		e.Err, e.Detail = fmt.Errorf("%w: %w", ErrIO, syscall.Errno(st.Detail)), ""
+		e.Err, e.Detail, e.sentence = fmt.Errorf("%w: %w", ErrIO, syscall.Errno(st.Detail)), "", false
 	}
 	if e.Err == nil {
 		e.Err = ErrArgument

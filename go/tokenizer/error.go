@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // What is wrong with a vocabulary, in kinds; errors.Is finds them in every error of New.
@@ -25,13 +27,13 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("tokenizer: " + e.Key)
+	b.WriteString("tokenizer: " + shown.Name(e.Key))
 	if e.Index >= 0 {
 		fmt.Fprintf(&b, "[%d]", e.Index)
 	}
 	b.WriteString(": " + e.Reason)
 	if e.File != "" {
-		b.WriteString(" in " + e.File)
+		b.WriteString(" in " + shown.Name(e.File))
 	}
 	return b.String()
 }
@@ -56,7 +58,7 @@ func (e *PreError) Error() string {
 		what = keyPre + `: "default" does not say how to split text`
 	}
 	if e.File != "" {
-		what += " in " + e.File
+		what += " in " + shown.Name(e.File)
 	}
 	return fmt.Sprintf("tokenizer: %s; name one of %s", what, strings.Join(e.Known, ", "))
 }
@@ -64,11 +66,5 @@ func (e *PreError) Error() string {
 // Unwrap returns ErrPre.
 func (e *PreError) Unwrap() error { return ErrPre }
 
-// quote makes any bytes printable and a message of bounded length.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%q…", s[:most])
-	}
-	return fmt.Sprintf("%q", s)
-}
+// quote is a text of a file's as messages show it.
+func quote(s string) string { return shown.Quoted(s, 64) }

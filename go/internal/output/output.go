@@ -18,10 +18,12 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // ErrInUse is wrapped by every refusal to replace a file that is read, or written otherwise, at the same time.
-var ErrInUse = errors.New("file is in use")
+var ErrInUse = errors.New("file in use")
 
 // ErrTarget is wrapped by every refusal of a name that no file can be made at.
 var ErrTarget = errors.New("no name for a file")
@@ -33,7 +35,7 @@ type Error struct {
 	Err    error // ErrInUse or ErrTarget
 }
 
-func (e *Error) Error() string { return e.Path + ": " + e.Reason }
+func (e *Error) Error() string { return shown.Name(e.Path) + ": " + e.Reason }
 
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }

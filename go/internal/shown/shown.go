@@ -15,6 +15,14 @@ func Name(s string) string {
 	return strconv.Quote(s)
 }
 
+// Quoted is a name quoted as Go quotes, cut after so many bytes: a hostile file's names may be megabytes long.
+func Quoted(s string, limit int) string {
+	if len(s) > limit {
+		return strconv.Quote(s[:limit]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
 // Text is a text of lines, in which what cannot be printed stands as Go escapes it. Tabs stay.
 func Text(s string) string {
 	var b strings.Builder
