@@ -83,7 +83,7 @@ full() {
     step "AVX-512 emulated" emulated
   fi
   # Instrumented and emulated: without what takes minutes there and has sisters that do not.
-  slow='MatMulBodies|SeesEveryBit|EveryPair|EncodeErrors|EncodeSpoils|F04_|TestDenseAttend$'
+  slow='MatMulBodies|SeesEveryBit|EveryPair|NoRowWorse|EncodeSpoils|BaselineProcessors|AttendSeesExactlyItsWindow$'
   step "go test -race" env -u SKEEP_TEST_GEMMA go test -race $(go list ./go/... | grep -vE '/(cmd/skeep|internal/core)$')
   step "go test -race, core" go test -race -short -skip "$slow" ./go/internal/core
   # With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1. It makes Go allocate.

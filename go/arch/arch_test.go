@@ -349,7 +349,8 @@ func TestExperts(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-func TestA14_perLayerArrays(t *testing.T) {
+// Case A14.
+func TestPerLayerArraysDescribeEachLayer(t *testing.T) {
 	h := tiny()
 	h.kv["llama.block_count"] = uint32(4)
 	h.kv["llama.attention.head_count"] = []int32{8, 0, 8, 8}
@@ -408,7 +409,8 @@ func TestA14_perLayerArrays(t *testing.T) {
 	require.ErrorContains(t, err, "llama.attention.head_count[0]: is of kind string")
 }
 
-func TestA29_missingTensors(t *testing.T) {
+// Case A29.
+func TestMissingTensorsAreNamed(t *testing.T) {
 	h := tiny()
 	h.tensors = h.tensors[:2] // token_embd and output_norm
 	m, err := Describe(h)
@@ -428,7 +430,8 @@ func TestA29_missingTensors(t *testing.T) {
 	require.EqualError(t, err, "arch: missing tensors (1): blk.1.ffn_up.weight in m.gguf")
 }
 
-func TestA30_extraTensors(t *testing.T) {
+// Case A30.
+func TestExtraTensorsAreListedOrRefusedByName(t *testing.T) {
 	h := tiny()
 	extra := []string{"v.blk.0.attn_q.weight", "v.blk.0.ln1.bias", "v.blk.0.ffn.0.weight", "mm.0.weight"}
 	for _, name := range extra {
@@ -446,7 +449,8 @@ func TestA30_extraTensors(t *testing.T) {
 	}
 }
 
-func TestA31_degenerate(t *testing.T) {
+// Case A31.
+func TestHeadersWithoutAModelAreRefused(t *testing.T) {
 	_, err := Describe(&header{kv: map[string]any{"general.architecture": "llama"}})
 	require.ErrorIs(t, err, ErrMissing)
 	require.EqualError(t, err, "arch: llama.block_count: required and absent in m.gguf")

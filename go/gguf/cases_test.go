@@ -6,9 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"go/ast"
-	goparser "go/parser"
-	"go/token"
 	"io"
 	"io/fs"
 	"math"
@@ -29,37 +26,11 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// The tests of this file are named after the rows of testdata/cases.tsv: failures of other readers, each
-// with the behaviour that is right.
+// The tests of this file show cases of tests/testdata/cases.tsv: failures of other readers, each with the behaviour that
+// is right.
 
-// TestEveryCaseHasATest finds a test for each row, here or, where metadata are given a meaning, in
-// package arch.
-func TestEveryCaseHasATest(t *testing.T) {
-	tests := map[string]bool{}
-	for _, dir := range []string{".", "../arch"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-		require.NoError(t, err)
-		for _, file := range files {
-			tree, err := goparser.ParseFile(token.NewFileSet(), file, nil, goparser.SkipObjectResolution)
-			require.NoError(t, err)
-			for _, d := range tree.Decls {
-				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && len(f.Name.Name) > 7 && strings.HasPrefix(f.Name.Name, "Test") {
-					tests[f.Name.Name[4:7]] = true
-				}
-			}
-		}
-	}
-	table, err := os.ReadFile("testdata/cases.tsv")
-	require.NoError(t, err)
-	rows := strings.Split(strings.TrimSpace(string(table)), "\n")[1:]
-	require.Greater(t, len(rows), 30)
-	for _, row := range rows {
-		id, _, _ := strings.Cut(row, "\t")
-		require.True(t, tests[id], "no Test%s…", id)
-	}
-}
-
-func TestA01_zeroDims(t *testing.T) {
+// Case A01.
+func TestDimsOfZeroAreEmptyTensors(t *testing.T) {
 	for _, dims := range [][]uint64{{4, 0}, {0, 0}, {0}, {4, 0, 4}, {0, 1 << 40}} {
 		b := spec{ti: []ti{{name: "t", dims: dims}}}.build()
 		for _, b := range [][]byte{b, pad(bytes.Clone(b), 32), b[:len(b):len(b)]} {
@@ -77,14 +48,16 @@ func TestA01_zeroDims(t *testing.T) {
 }
 
 // The end of the header, unpadded: the file of a zero-sized tensor may stop there.
-func TestA01_zeroDimsWithoutPadding(t *testing.T) {
+// Case A01.
+func TestEmptyTensorsNeedNoPadding(t *testing.T) {
 	r := preamble(3, binary.LittleEndian, 1, 0)
 	r.info("t", 0, 0, 4, 0)
 	require.NotZero(t, len(r.b)%32)
 	mustRead(t, r.b)
 }
 
-func TestA03_zeroDimBesideOthers(t *testing.T) {
+// Case A03.
+func TestEmptyTensorBesideOthersTakesNoBytes(t *testing.T) {
 	b := spec{ti: []ti{
 		{name: "none", dims: []uint64{0, 16}},
 		{name: "four", dims: []uint64{4}, data: seq(16, 1)},
@@ -100,7 +73,8 @@ func TestA03_zeroDimBesideOthers(t *testing.T) {
 	refuse(t, spec{ti: []ti{{name: "none", dims: []uint64{0}, offset: 32}}}.build(), ErrTruncated, `"none"`)
 }
 
-func TestA04_alignmentKinds(t *testing.T) {
+// Case A04.
+func TestAlignmentTakesAnyIntegerKind(t *testing.T) {
 	for _, v := range []any{uint8(32), int8(32), uint16(32), int16(32), uint32(32), int32(32), uint64(32), int64(32)} {
 		f := mustRead(t, spec{kv: []kv{{keyAlignment, v}}}.build())
 		require.EqualValues(t, 32, f.Parts()[0].Alignment)
@@ -110,7 +84,8 @@ func TestA04_alignmentKinds(t *testing.T) {
 	}
 }
 
-func TestA05_alignmentValues(t *testing.T) {
+// Case A05.
+func TestAlignmentIsAPowerOfTwo(t *testing.T) {
 	for _, v := range []any{uint32(0), int32(-32), int64(math.MinInt64), uint32(24), uint32(33), uint64(math.MaxUint64)} {
 		for _, tensors := range [][]ti{nil, {{name: "t", dims: []uint64{1}, data: seq(4, 1)}}} {
 			refuse(t, spec{kv: []kv{{keyAlignment, v}}, ti: tensors}.build(), ErrFormat, keyAlignment, fmt.Sprint(v), "power of two")
@@ -129,7 +104,8 @@ func TestA05_alignmentValues(t *testing.T) {
 	}
 }
 
-func TestA07_hugeAlignment(t *testing.T) {
+// Case A07.
+func TestHugeAlignmentIsRefused(t *testing.T) {
 	for _, a := range []uint32{0x80000000, 1 << 30, 1 << 21} {
 		r := preamble(3, binary.LittleEndian, 1, 1)
 		r.kv(keyAlignment, a)
@@ -140,7 +116,8 @@ func TestA07_hugeAlignment(t *testing.T) {
 	}
 }
 
-func TestA09_headerEndsOnBoundary(t *testing.T) {
+// Case A09.
+func TestHeaderThatEndsOnABoundaryGetsNoPadding(t *testing.T) {
 	// Names of growing length move the end of the header over every residue.
 	hits := 0
 	for n := 1; n <= 32; n++ {
@@ -197,7 +174,8 @@ func hugeCounts() map[string][]byte {
 	return m
 }
 
-func TestA10_hugeCounts(t *testing.T) {
+// Case A10.
+func TestCountsBeyondTheFileAreRefused(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // so that every byte stays counted
 	for name, b := range hugeCounts() {
 		var before, after runtime.MemStats
@@ -215,7 +193,8 @@ func TestA10_hugeCounts(t *testing.T) {
 }
 
 // Counts that a large file could hold are refused for their own sake.
-func TestA10_limits(t *testing.T) {
+// Case A10.
+func TestCountsHaveLimits(t *testing.T) {
 	size := int64(1 << 40)
 	for _, c := range []struct {
 		tensors, keys uint64
@@ -247,7 +226,8 @@ func (z zeros) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // The worst that passes the counts: a header up to the limit, full of the smallest things.
-func TestA10_memoryAndTime(t *testing.T) {
+// Case A10.
+func TestWorstHeaderIsReadInBoundedMemoryAndTime(t *testing.T) {
 	strings := preamble(3, binary.LittleEndian, 0, 2)
 	strings.str("k")
 	strings.u32(uint32(arch.Array))
@@ -316,7 +296,8 @@ func watchHeap() func() uint64 {
 	}
 }
 
-func TestA12_nestedArrays(t *testing.T) {
+// Case A12.
+func TestArraysAreNestedEightDeepAtMost(t *testing.T) {
 	nested := func(levels int) []byte {
 		r := preamble(3, binary.LittleEndian, 0, 1)
 		r.str("deep")
@@ -348,14 +329,16 @@ func TestA12_nestedArrays(t *testing.T) {
 	require.Equal(t, 0, a.Len())
 }
 
-func TestA16_emptyKey(t *testing.T) {
+// Case A16.
+func TestEmptyNamesAreRefused(t *testing.T) {
 	for _, kvs := range [][]kv{{{"", uint32(1)}}, {{"", uint32(1)}, {"good", uint32(2)}}, {{"good", uint32(2)}, {"", uint32(1)}}} {
 		refuse(t, spec{kv: kvs}.build(), ErrFormat, "key", "empty")
 	}
 	refuse(t, spec{ti: []ti{{name: "", dims: []uint64{1}, data: seq(4, 1)}}}.build(), ErrFormat, "tensor 0", "empty name")
 }
 
-func TestA17_duplicates(t *testing.T) {
+// Case A17.
+func TestDuplicateNamesAreRefused(t *testing.T) {
 	e := refuse(t, spec{ti: []ti{
 		{name: "w", dims: []uint64{4}, data: seq(16, 1)},
 		{name: "w", dims: []uint64{4}, data: seq(16, 2), offset: 32},
@@ -372,7 +355,8 @@ func TestA17_duplicates(t *testing.T) {
 	require.ErrorContains(t, err, `tensor "t0": name occurs twice: in parts 1 and 2 in m-00002-of-00002.gguf`)
 }
 
-func TestA19_nDims(t *testing.T) {
+// Case A19.
+func TestRanksThatDoNotExistAreRefused(t *testing.T) {
 	for _, n := range []uint32{5, 9, 16, 0xFFFFFFFF} {
 		r := preamble(3, binary.LittleEndian, 1, 0)
 		r.str("t")
@@ -390,7 +374,8 @@ func TestA19_nDims(t *testing.T) {
 	require.Equal(t, seq(4, 3), payload(t, f, "s"))
 }
 
-func TestA20_sizeOverflow(t *testing.T) {
+// Case A20.
+func TestSizesThatOverflowAreRefused(t *testing.T) {
 	for _, c := range []ti{
 		{typ: 0, dims: []uint64{1 << 32, 1 << 32}},
 		{typ: 12, dims: []uint64{1<<42 + 256, 1 << 22}},
@@ -411,7 +396,8 @@ func TestA20_sizeOverflow(t *testing.T) {
 	refuse(t, pad(spec{ti: []ti{{name: "t", typ: 24, dims: []uint64{math.MaxInt64}}}}.build(), 4096), ErrTruncated, `"t"`)
 }
 
-func TestA22_tensorCountTimesSize(t *testing.T) {
+// Case A22.
+func TestTensorCountTimesSizeDoesNotWrap(t *testing.T) {
 	for _, n := range []uint64{math.MaxUint64 / 368, math.MaxUint64/368 + 1, math.MaxUint64/368 + 2, math.MaxUint64/24 + 1} {
 		r := preamble(3, binary.LittleEndian, n, 0)
 		r.info("t", 0, 0, 1)
@@ -419,7 +405,8 @@ func TestA22_tensorCountTimesSize(t *testing.T) {
 	}
 }
 
-func TestA24_offsetBounds(t *testing.T) {
+// Case A24.
+func TestOffsetsStayWithinTheFile(t *testing.T) {
 	one := func(offset uint64) spec {
 		return spec{ti: []ti{{name: "t", dims: []uint64{16}, offset: offset}}}
 	}
@@ -438,7 +425,8 @@ func TestA24_offsetBounds(t *testing.T) {
 		fmt.Sprintf(`gguf: tensor "t": offset %d past end of file (size %d)`, len(b)+4096, len(b)+64)), e.Error())
 }
 
-func TestA26_tooFewBytesReserved(t *testing.T) {
+// Case A26.
+func TestTensorsThatOverlapAreRefused(t *testing.T) {
 	for _, at := range []uint64{96, 128, 0} {
 		refuse(t, spec{ti: []ti{
 			{name: "A", typ: 8, dims: []uint64{32, 4}, data: seq(136, 1)},
@@ -451,7 +439,8 @@ func TestA26_tooFewBytesReserved(t *testing.T) {
 	}}.build())
 }
 
-func TestA27_holesOrderAliases(t *testing.T) {
+// Case A27.
+func TestHolesOrderAndAliasesOfTensors(t *testing.T) {
 	three := func(offsets [3]uint64) spec {
 		s := spec{}
 		for i, name := range []string{"a", "b", "c"} {
@@ -490,7 +479,8 @@ func TestA27_holesOrderAliases(t *testing.T) {
 	refuse(t, s.build(), ErrFormat, `"b"`, "offset 96", "alignment 64")
 }
 
-func TestA32_truncated(t *testing.T) {
+// Case A32.
+func TestEveryPrefixOfAFileIsRefused(t *testing.T) {
 	whole := spec{
 		kv: []kv{{"general.name", "x"}, {"n", uint32(7)}, {"list", []string{"a", "bc", ""}}},
 		ti: []ti{
@@ -524,7 +514,8 @@ type failing struct{}
 
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
 
-func TestA34_lengthsThatWrap(t *testing.T) {
+// Case A34.
+func TestLengthsThatWrapAreRefused(t *testing.T) {
 	for _, n := range []uint64{math.MaxUint64, math.MaxUint64 - 7, math.MaxInt64, 1 << 63} {
 		r := preamble(3, binary.LittleEndian, 0, 1)
 		r.u64(n) // of the key
@@ -545,7 +536,8 @@ func TestA34_lengthsThatWrap(t *testing.T) {
 	}
 }
 
-func TestA39_bytesThatAreNoText(t *testing.T) {
+// Case A39.
+func TestBytesThatAreNoTextAreKept(t *testing.T) {
 	tokens := []string{"\xe2\x96", "\xbf", "\xf0\x9f\x98", "\x00", ""}
 	for c := 0x80; c <= 0xff; c++ {
 		tokens = append(tokens, string([]byte{byte(c)}))
@@ -616,7 +608,8 @@ type (
 	}
 )
 
-func TestA40_bigEndian(t *testing.T) {
+// Case A40.
+func TestBigEndianFilesAreRead(t *testing.T) {
 	rows := func(block any) any { // three blocks, so that positions within blocks matter
 		switch b := block.(type) {
 		case blockQ4_0:
@@ -705,7 +698,8 @@ func TestA40_bigEndian(t *testing.T) {
 	require.ErrorContains(t, err, `tensor "t": big-endian IQ2_XXS`)
 }
 
-func TestA41_version1(t *testing.T) {
+// Case A41.
+func TestVersion1IsRead(t *testing.T) {
 	for _, order := range []appender{binary.LittleEndian, binary.BigEndian} {
 		for _, kvs := range [][]kv{nil, {{"k", "value"}}, {{"a", []string{"x", "", "yz"}}, {"b", uint64(5)}}} {
 			data, _ := binary.Append(nil, order, []float32{1, 2, 3, 4, 5, 6})
@@ -725,7 +719,8 @@ func TestA41_version1(t *testing.T) {
 	}
 }
 
-func TestA43_otherFiles(t *testing.T) {
+// Case A43.
+func TestOtherFilesAreNamed(t *testing.T) {
 	for _, v := range []uint32{0, 4, 5, 256, 50_000, 0xFFFFFFFF} {
 		refuse(t, preamble(v, binary.LittleEndian, 0, 0).b, ErrUnsupported, fmt.Sprintf("version %d", v), "versions 1 to 3")
 	}
@@ -777,7 +772,8 @@ func splitSetOf(n, size int) fstest.MapFS {
 	return set
 }
 
-func TestA44_splitSets(t *testing.T) {
+// Case A44.
+func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 	const p1, p2, p3 = "m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"
 	for _, name := range []string{p1, p2, p3} {
 		f, err := OpenFS(splitSet(3), name)
@@ -866,7 +862,8 @@ func part(no, count, tensors int, more kv) []byte {
 	return spec{kv: []kv{{keySplitNo, uint16(no)}, {keySplitCount, uint16(count)}, {keySplitTotal, int32(tensors)}, more}}.build()
 }
 
-func TestA47_unknownTypes(t *testing.T) {
+// Case A47.
+func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
 	// More types than rows of the table: MXFP4 is known, Q4_2 retired, the others unknown.
 	f := mustRead(t, spec{ti: []ti{
 		{name: "mxfp4", typ: 39, dims: []uint64{64, 2}, data: seq(68, 1)},
@@ -915,7 +912,8 @@ func TestA47_unknownTypes(t *testing.T) {
 	refuse(t, spec{ti: []ti{{name: "a", typ: 200, dims: []uint64{16}, offset: 64}}}.build(), ErrTruncated, `"a"`)
 }
 
-func TestA50_rowsOfWholeBlocks(t *testing.T) {
+// Case A50.
+func TestRowsAreWholeBlocks(t *testing.T) {
 	for _, c := range []struct {
 		typ   uint32
 		dims  []uint64
@@ -930,7 +928,8 @@ func TestA50_rowsOfWholeBlocks(t *testing.T) {
 	}
 }
 
-func TestA51_partlyDownloaded(t *testing.T) {
+// Case A51.
+func TestPartOfADownloadIsRefused(t *testing.T) {
 	s := spec{kv: []kv{{"general.architecture", "llama"}, {"text", strings.Repeat("x", 200)}}}
 	for i := range uint64(3) {
 		s.ti = append(s.ti, ti{name: fmt.Sprintf("t%d", i), typ: 8, dims: []uint64{32, 8}, offset: i * 288, data: seq(272, byte(i))})
@@ -984,7 +983,8 @@ func TestA51_partlyDownloaded(t *testing.T) {
 
 // A file of full size with a hole runs and speaks nonsense: the check of payloads sees it, and scales
 // that are not finite.
-func TestA51_holesAndScales(t *testing.T) {
+// Case A51.
+func TestCheckSeesHolesAndScalesThatAreNotFinite(t *testing.T) {
 	for _, c := range []struct {
 		enc   tensor.Encoding
 		scale []int // bytes of a block that make it infinite when they are 0xff
@@ -1079,7 +1079,8 @@ func vocabulary(n int) spec {
 	}
 }
 
-func TestA53_largeVocabulary(t *testing.T) {
+// Case A53.
+func TestLargeVocabularyIsReadWithFewAllocations(t *testing.T) {
 	const n = 262_144
 	b := vocabulary(n).build()
 	c := &counting{ReaderAt: bytes.NewReader(b)}
@@ -1112,7 +1113,8 @@ func TestA53_largeVocabulary(t *testing.T) {
 	require.Panics(t, func() { tokens.At(-1) })
 }
 
-func TestC29_shortAndMisaligned(t *testing.T) {
+// Case C29.
+func TestMisalignedPayloadsAreReadAndShortOnesRefused(t *testing.T) {
 	s := spec{kv: []kv{{keyAlignment, uint8(1)}}, alignment: 1, ti: []ti{
 		{name: "f32", typ: 0, dims: []uint64{3}, offset: 1, data: seq(12, 1)},
 		{name: "q4_0", typ: 2, dims: []uint64{32, 3}, offset: 15, data: seq(54, 2)},

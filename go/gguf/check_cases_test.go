@@ -11,9 +11,9 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// A scale that is no number, in the middle of a tensor or of one expert, is named by tensor, row and block (row
-// of go/internal/core/testdata/cases.tsv).
-func TestB07_checkNamesTheBlock(t *testing.T) {
+// A scale that is no number, in the middle of a tensor or of one expert, is named by tensor, row and block.
+// Case B07.
+func TestCheckNamesTheBlock(t *testing.T) {
 	for e, at := range map[tensor.Encoding]int{tensor.Q4_0: 0, tensor.Q8_0: 0, tensor.Q4_K: 2, tensor.Q6_K: 208} {
 		info, _ := e.Info()
 		for _, scale := range []uint16{0x7c00, 0x7e00, 0xfc00} {

@@ -10,7 +10,8 @@ import (
 )
 
 // The side arrays of a vocabulary are read with it, so a file with wrong ones is refused at load.
-func TestA15_sideArrays(t *testing.T) {
+// Case A15.
+func TestWrongSideArraysOfAVocabularyAreRefused(t *testing.T) {
 	const n = 100
 	tokens, scores, types := make([]string, n), make([]float32, n), make([]int32, n)
 	for i := range tokens {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tests named after rows of go/internal/core/testdata/cases.tsv.
+// Tests of cases of tests/testdata/cases.tsv.
 
 // weight is a tensor of a file that a test makes.
 type weight struct {
@@ -77,7 +77,8 @@ func blocks(e tensor.Encoding, n int, halves ...int) []byte {
 
 // A finite value that F16 makes infinite ends the load; what F16 holds, and infinities of the file, do not. The plan
 // names the rule.
-func TestB19_overflowOfHalves(t *testing.T) {
+// Case B19.
+func TestOverflowOfHalvesEndsTheLoad(t *testing.T) {
 	for _, c := range []struct {
 		value float32
 		form  string
@@ -117,7 +118,8 @@ func TestB19_overflowOfHalves(t *testing.T) {
 }
 
 // Tensors at odd offsets of a file are read where they lie, with the numbers of aligned ones.
-func TestF05_oddOffsets(t *testing.T) {
+// Case F05.
+func TestTensorsAtOddOffsetsAreReadWhereTheyLie(t *testing.T) {
 	x := make([]float32, 64)
 	for i := range x {
 		x[i] = float32(i%7) - 2.5
@@ -183,7 +185,8 @@ func projected(t *testing.T, w *load.Weights, x skeep.View, exact bool) (y [3][]
 }
 
 // q, k and v of one layer in three encodings: each keeps its own form, and each product is right.
-func TestH10_mixedEncodings(t *testing.T) {
+// Case H10.
+func TestMixedEncodingsOfOneLayerKeepTheirForms(t *testing.T) {
 	const n = 512
 	h := make([]byte, 2*4*n)
 	r := rand.New(rand.NewPCG(10, 10))

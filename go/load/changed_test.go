@@ -146,7 +146,7 @@ func TestDirectReadsTheFileThatWasOpened(t *testing.T) {
 }
 
 // Where the file system refuses to map, everything is read, and the reason stands in every decision.
-func TestK07_filesThatCannotBeMapped(t *testing.T) {
+func TestFilesThatCannotBeMappedAreRead(t *testing.T) {
 	s, err := load.Open(file(t))
 	require.NoError(t, err)
 	defer s.File.Close()

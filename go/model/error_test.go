@@ -126,7 +126,7 @@ func TestAbsentWeightAndStepThatDidNotBegin(t *testing.T) {
 }
 
 // A file system that refuses to map: the model runs from memory, and a note says why.
-func TestK07_readWhereMappingIsRefused(t *testing.T) {
+func TestModelRunsWhereMappingIsRefused(t *testing.T) {
 	_, f := onDisk(t, Options{})
 	for mode, noted := range map[LoadMode]bool{LoadMap: true, LoadPrewarm: true, LoadLocked: true, LoadRead: false} {
 		s, err := load.Open(f.Name())

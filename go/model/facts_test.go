@@ -64,10 +64,10 @@ var keyCases = map[string]keyCase{
 	"vocab_size":                           {value: uint32(100), with: map[string]any{"": nil}, refuse: "token_embd.weight"}, // without tokens
 }
 
-// TestK02_everyKeyThatIsRead: altering a key changes logits as an independent computation says, under each of its
+// TestEveryKeyThatIsReadChangesLogits: altering a key changes logits as an independent computation says, under each of its
 // names, or the file is refused by name. A key that is absent has its family's default; two names that disagree are
 // refused.
-func TestK02_everyKeyThatIsRead(t *testing.T) {
+func TestEveryKeyThatIsReadChangesLogits(t *testing.T) {
 	const tolerance, effect = 2e-4, 5e-3
 	for _, family := range allFamilies {
 		s := newSmall(family)
@@ -155,9 +155,9 @@ func prefixed(family string, kv map[string]any) map[string]any {
 	return all
 }
 
-// TestK03_everyKeyThatIsNot: each value of a key that would ask for other numbers is refused by the key's name, each
+// TestEveryKeyThatIsNotReadIsRefusedOrHarmless: each value of a key that would ask for other numbers is refused by the key's name, each
 // usual one and each harmless key leaves every bit.
-func TestK03_everyKeyThatIsNot(t *testing.T) {
+func TestEveryKeyThatIsNotReadIsRefusedOrHarmless(t *testing.T) {
 	for _, family := range allFamilies {
 		s := newSmall(family)
 		usual, err := s.logits(t, nil)
@@ -211,9 +211,9 @@ func TestK03_everyKeyThatIsNot(t *testing.T) {
 	}
 }
 
-// TestK03_everyTensorBesideTheModel: a tensor that would change results is refused by name, also one that nobody
+// TestEveryTensorBesideTheModelIsRefusedOrHarmless: a tensor that would change results is refused by name, also one that nobody
 // knows; a harmless one leaves every bit.
-func TestK03_everyTensorBesideTheModel(t *testing.T) {
+func TestEveryTensorBesideTheModelIsRefusedOrHarmless(t *testing.T) {
 	for _, family := range allFamilies {
 		s := newSmall(family)
 		usual, err := s.logits(t, nil)
@@ -265,8 +265,8 @@ func generated(t *testing.T, m *Model, o GenerateOptions) (text string, ids []in
 	return text, ids, stop
 }
 
-// TestK01_noEOSBehindAPrompt: what is to be continued ends where it ends, whatever the file asks for.
-func TestK01_noEOSBehindAPrompt(t *testing.T) {
+// TestNoEOSStandsBehindAPrompt: what is to be continued ends where it ends, whatever the file asks for.
+func TestNoEOSStandsBehindAPrompt(t *testing.T) {
 	m := asked(t, map[string]any{"tokenizer.ggml.add_eos_token": true})
 	text, _, stop := generated(t, m, GenerateOptions{MaxTokens: 8})
 	require.Equal(t, "42", text)
@@ -275,8 +275,8 @@ func TestK01_noEOSBehindAPrompt(t *testing.T) {
 	require.Contains(t, m.Notes()[0], "add_eos_token")
 }
 
-// TestK04_generationStopsAtEachEnd: at any token that the file lists, and a suppressed token is never said.
-func TestK04_generationStopsAtEachEnd(t *testing.T) {
+// TestGenerationStopsAtEachEnd: at any token that the file lists, and a suppressed token is never said.
+func TestGenerationStopsAtEachEnd(t *testing.T) {
 	_, usual, _ := generated(t, asked(t, nil), GenerateOptions{MaxTokens: 8})
 	require.Len(t, usual, 3) // "4", "2", EOS
 	for key, value := range map[string]any{"eos_token_ids": []int32{2, usual[1]}, "eot_token_id": uint32(usual[1]), "eom_token_id": uint32(usual[1]), "fim_sep_token_id": uint32(usual[1])} {

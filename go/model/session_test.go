@@ -112,7 +112,7 @@ func randomIDs(r *rand.Rand, m *Model, n int) []int32 {
 }
 
 // What a ring holds follows from the highest position that was ever stored, not from the present one.
-func TestK05_secondRewindBehindAWindow(t *testing.T) {
+func TestSecondRewindBehindAWindowIsRefused(t *testing.T) {
 	m := gemmaLike(t, 16, Options{Context: 512, Chunk: 32}, "", 1)
 	s := session(t, m)
 	_, err := s.Append(context.Background(), randomIDs(rand.New(rand.NewPCG(1, 1)), m, 300)...)
@@ -282,7 +282,7 @@ func held() int64 {
 }
 
 // A session ends with its iterator, whatever ends the loop.
-func TestK06_sessionsEndWithTheirLoops(t *testing.T) {
+func TestSessionsEndWithTheirLoops(t *testing.T) {
 	m := tiny(t, Options{})
 	generation := func() iter.Seq2[Token, error] {
 		return m.Generate(context.Background(), "12+34=", GenerateOptions{MaxTokens: 3})

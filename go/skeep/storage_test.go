@@ -657,7 +657,7 @@ func TestModelScopeClosesInReverse(t *testing.T) {
 	require.Equal(t, before, Stats())
 }
 
-func TestMap(t *testing.T) {
+func TestMapReadsTheFile(t *testing.T) {
 	f := file(t, 10000)
 	s, err := Map("data", f, 4097, 3000)
 	require.NoError(t, err)

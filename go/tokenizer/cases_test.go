@@ -11,7 +11,7 @@ import (
 	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
-// Tests named after rows of go/internal/core/testdata/cases.tsv.
+// Tests of cases of tests/testdata/cases.tsv.
 
 // changed is a header in which one key has another value, or is absent when that is nil.
 type changed struct {
@@ -34,7 +34,8 @@ const (
 
 // A known name is its rule; an absent one, "default" and an unknown one are refused with the names there are, and
 // WithPre decides. The small vocabulary needs no files, the real ones show that the rule matters.
-func TestH01_preDecides(t *testing.T) {
+// Case H01.
+func TestPreIsAKnownRuleOrRefused(t *testing.T) {
 	check := func(h arch.Header, own, other string) {
 		require.Equal(t, own, mustNew(t, h).Pre())
 		for _, pre := range []any{nil, "default", "unknown-xyz"} {
@@ -62,7 +63,8 @@ func TestH01_preDecides(t *testing.T) {
 }
 
 // Spaces at the start and behind special tokens, as the vocabulary's flag says; absent means added.
-func TestH02_leadingSpace(t *testing.T) {
+// Case H02.
+func TestLeadingSpaceFollowsTheFlag(t *testing.T) {
 	h, vectors := vocabulary(t, "llama-spm")
 	check(t, mustNew(t, h), vectors)
 	for _, prefix := range []any{true, false, nil} {
@@ -84,7 +86,8 @@ func TestH02_leadingSpace(t *testing.T) {
 }
 
 // Broken and empty text gives tokens, and vocabularies of bytes give it back.
-func TestH04_brokenText(t *testing.T) {
+// Case H04.
+func TestBrokenTextGivesTokensAndComesBack(t *testing.T) {
 	all := append([]string{"\xed\xa0\x80\xed\xb0\x80", "\x00\x00a\x00", "a\xe2\x96"}, awkward...)
 	roundTrip := func(tok *tokenizer.Tokenizer) {
 		require.True(t, tok.ByteComplete())
@@ -102,7 +105,8 @@ func TestH04_brokenText(t *testing.T) {
 }
 
 // Long runs of one class: all of them work, and eight times the text takes about eight times as long.
-func TestH05_longRuns(t *testing.T) {
+// Case H05.
+func TestLongRunsTakeLinearTime(t *testing.T) {
 	encode := func(tok *tokenizer.Tokenizer, unit string, n int) time.Duration {
 		text := strings.Repeat(unit, n)
 		begin := time.Now()
@@ -127,7 +131,8 @@ func TestH05_longRuns(t *testing.T) {
 
 // Runs of spaces and newlines between letters, against the straight implementation of the published patterns; the
 // longest user-defined token first.
-func TestH09_runsOfSpaces(t *testing.T) {
+// Case H09.
+func TestRunsOfSpacesSplitAsPublished(t *testing.T) {
 	tok := mustNew(t, bpeHeader("qwen2", nil, extra{"  ", 4}, extra{"    ", 4}, extra{"<a", 4}, extra{"<ab>", 4}))
 	require.Equal(t, []string{"x", "    ", "  ", "y", "<ab>", "<a", "c"}, texts(tok, tok.Encode("x      y<ab><ac", tokenizer.Options{})))
 	patterns := published(t)

@@ -105,9 +105,9 @@ func TestEveryKeyOfTheTable(t *testing.T) {
 	require.Equal(t, []string{"tokenizer.foo", "tokenizer.ggml.foo"}, tokenizer.UnknownKeys(header{"tokenizer.ggml.foo": true, "tokenizer.foo": "x", "general.foo": "x", "tokenizer.ggml.tokens": []string{}}))
 }
 
-// TestK04_everyEnd: each id that metadata list, and each token that is known by its text, ends generation, and Ends
+// TestEveryEndIsFound: each id that metadata list, and each token that is known by its text, ends generation, and Ends
 // says by what.
-func TestK04_everyEnd(t *testing.T) {
+func TestEveryEndIsFound(t *testing.T) {
 	h := bpeHeader("qwen2", nil, extra{"<|endoftext|>", 3}, extra{"<|im_end|>", 3}, extra{"<|a|>", 3}, extra{"<|b|>", 3}, extra{"<|c|>", 3}, extra{"<|fim_pad|>", 3},
 		extra{"</s>", 4}, extra{"<｜end▁of▁sentence｜>", 3})
 	h = h.with("eos_token_id", uint32(256), "eom_token_id", uint32(258), "eos_token_ids", []uint32{256, 259, 1<<32 - 1})

@@ -48,7 +48,7 @@ func TestEncodingsAreThoseOfPackageTensor(t *testing.T) {
 	}
 }
 
-func TestStatusText(t *testing.T) {
+func TestStatusTextNamesTheOperand(t *testing.T) {
 	for _, c := range []struct {
 		status core.Status
 		want   string
@@ -81,7 +81,7 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-func TestStorageNames(t *testing.T) {
+func TestStoragesHaveNames(t *testing.T) {
 	s, st := core.Allocate(64, 0)
 	if st.Code != core.OK {
 		t.Fatal(st)
@@ -110,7 +110,7 @@ func TestStorageNames(t *testing.T) {
 	}
 }
 
-func TestKernelTable(t *testing.T) {
+func TestKernelTableIsWellFormed(t *testing.T) {
 	names := map[string]bool{}
 	portable := map[tensor.Encoding]bool{}
 	for i, k := range core.Kernels() {

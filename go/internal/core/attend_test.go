@@ -167,7 +167,7 @@ func (a *attention) check(m *maker) (sensitive int) {
 	return sensitive
 }
 
-func TestDenseAttend(t *testing.T) {
+func TestAttendSeesExactlyItsWindow(t *testing.T) {
 	m := newMaker(t, 9)
 	window := func(n uint32) tensor.AttendParams { return tensor.AttendParams{Scale: 0.3, Window: n} }
 	full := tensor.AttendParams{Scale: 0.3}
@@ -227,7 +227,7 @@ func (m *maker) alone(a *attention) {
 }
 
 // Sizes at random, most of them small.
-func TestDenseAttendRandom(t *testing.T) {
+func TestAttendOfRandomShapesAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 10)
 	for range 60 {
 		s := attentionShape{dim: 1 + m.r.IntN(40), kvHeads: 1 + m.r.IntN(3), group: 1 + m.r.IntN(5),
@@ -257,7 +257,7 @@ func TestDenseAttendRandom(t *testing.T) {
 }
 
 // A position that the ring has overwritten is refused, exactly from the first one on.
-func TestDenseAttendRing(t *testing.T) {
+func TestAttendRefusesOverwrittenPositions(t *testing.T) {
 	m := newMaker(t, 11)
 	for _, c := range []struct {
 		capacity, window, first, tokens int
@@ -292,7 +292,7 @@ func TestDenseAttendRing(t *testing.T) {
 }
 
 // Values that nobody may see do not reach a result, and those that are seen do.
-func TestDenseAttendSpecialValues(t *testing.T) {
+func TestAttendPropagatesSpecialValues(t *testing.T) {
 	m := newMaker(t, 12)
 	s := attentionShape{dim: 16, vDim: 16, kvHeads: 1, group: 1, capacity: 64, sequences: 1, p: tensor.AttendParams{Scale: 1},
 		first: []int{0}, tokens: []int{40}}

@@ -147,7 +147,7 @@ func TestStepRefusesMoreRootsThanItWasMadeFor(t *testing.T) {
 
 // Many goroutines use, close and make storages in the same few slots. What they read must be their
 // own storage's bytes or a clean error.
-func TestConcurrentCloseAgainstPins(t *testing.T) {
+func TestPinsOutliveConcurrentCloses(t *testing.T) {
 	pool := newPool(t, 2)
 	before := core.ReadCounters()
 	type shared struct {

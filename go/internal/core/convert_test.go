@@ -43,7 +43,7 @@ func checkConvert(t *testing.T, p *core.Pool, ref *reference, x *testTensor, to 
 
 // Every encoding in every order, whole, narrowed and transposed, converts to the values that its blocks hold; and
 // its blocks go from every order to every other and back, each to its place.
-func TestConvertPrepack(t *testing.T) {
+func TestConvertAndPrepackKeepValues(t *testing.T) {
 	for e := range tensor.Encodings() {
 		if e.BlockElements <= 1 || e.Activation {
 			continue
@@ -102,7 +102,7 @@ func checkBlocks(t *testing.T, x, y *testTensor) {
 }
 
 // A packed tensor whose axes are exchanged is relaid by its labels.
-func TestPrepackTransposed(t *testing.T) {
+func TestPrepackOfATransposedView(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(8, 9))
 	x := newTensor(t, tensor.Q4_0, 2, 19, 96)
 	random(x.bytes, r)
@@ -118,7 +118,7 @@ func TestPrepackTransposed(t *testing.T) {
 }
 
 // More than one task, and lines longer than one chunk.
-func TestConvertPrepackLarge(t *testing.T) {
+func TestConvertAndPrepackOfManyTasks(t *testing.T) {
 	p, r, ref := newPool(t, 2), rand.New(rand.NewPCG(10, 11)), newReference(t, tensor.Q8_0)
 	x := newTensor(t, tensor.Q8_0, 67, 5120)
 	random(x.bytes, r)
@@ -136,7 +136,7 @@ func TestConvertPrepackLarge(t *testing.T) {
 }
 
 // Dense tensors in any layout convert between types, each value rounded once.
-func TestConvertDense(t *testing.T) {
+func TestConvertBetweenDenseFormats(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(12, 13))
 	for e := range tensor.Encodings() {
 		if e.BlockElements != 1 {
@@ -302,7 +302,7 @@ func TestConvertIntegersRoundOnce(t *testing.T) {
 }
 
 // What convert, prepack and quantize_rows refuse, and that nothing is written then.
-func TestMoveErrors(t *testing.T) {
+func TestConvertAndPrepackRefuseByName(t *testing.T) {
 	p := newPool(t, 2)
 	q4, q4b := newTensor(t, tensor.Q4_0, 6, 96), newTensor(t, tensor.Q4_0, 6, 96)
 	q8, f32, f64 := newTensor(t, tensor.Q8_0, 6, 96), newTensor(t, tensor.EncF32, 6, 96), newTensor(t, tensor.EncF64, 6, 96)

@@ -125,7 +125,7 @@ func goldenSets(t *testing.T, kinds ...string) []golden {
 
 // Every row decodes every published vector bit for bit, from blocks and to floats at odd addresses that end
 // at a guard page.
-func TestDecodeGolden(t *testing.T) {
+func TestDecodeGivesTheGoldenValues(t *testing.T) {
 	sets, seen := goldenSets(t, "random", "edge"), map[tensor.Encoding]bool{}
 	rows := rowsOf("decode")
 	for _, g := range sets {
@@ -183,7 +183,7 @@ func TestDecodeRowsAgree(t *testing.T) {
 }
 
 // The formats without published vectors, against their formulas in Go.
-func TestDecodeFormulas(t *testing.T) {
+func TestDecodeFollowsTheFormulas(t *testing.T) {
 	le, r := binary.LittleEndian, rand.New(rand.NewPCG(3, 4))
 	half := func(b []byte) float32 {
 		out := make([]float32, 1)
@@ -233,7 +233,7 @@ func TestDecodeFormulas(t *testing.T) {
 
 // Every index of every codebook decodes to the lattice point that the list of codebooks names: the published
 // vectors do not visit them all.
-func TestDecodeCodebooks(t *testing.T) {
+func TestDecodeFollowsTheCodebooks(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "codebooks.json.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func TestDecodeCodebooks(t *testing.T) {
 }
 
 // The encoders of the plain formats make the published blocks, in every row.
-func TestEncodeGolden(t *testing.T) {
+func TestEncodeGivesTheGoldenBlocks(t *testing.T) {
 	rows, n := rowsOf("encode"), 0
 	for _, g := range goldenSets(t, "quant") {
 		for _, k := range rows[g.encoding] {
@@ -377,7 +377,7 @@ func TestEncodeGolden(t *testing.T) {
 }
 
 // A value that is not a number spoils its block visibly and no other.
-func TestEncodeNaN(t *testing.T) {
+func TestEncodeKeepsNaN(t *testing.T) {
 	for _, e := range []tensor.Encoding{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0} {
 		for at := range 32 {
 			in := make([]float32, 96)
@@ -403,7 +403,7 @@ func TestEncodeNaN(t *testing.T) {
 
 // Halves and bfloat16 go to float and back unchanged, and floats round to the nearest of them, ties to even,
 // in every row.
-func TestEncodeHalves(t *testing.T) {
+func TestEncodeOfHalvesIsTheInverseOfDecode(t *testing.T) {
 	for _, e := range []tensor.Encoding{tensor.EncF16, tensor.EncBF16} {
 		all, values := make([]byte, 2<<16), make([]float32, 1<<16)
 		for i := range 1 << 16 {

@@ -14,8 +14,8 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// The bodies of lower instruction sets: the tests of this file again, in processes that are held to them.
-func TestDenseLowerISAs(t *testing.T) {
+// The bodies of lower instruction sets: the tests of dense operations again, in processes that are held to them.
+func TestDenseOpsAreRightOnLowerInstructionSets(t *testing.T) {
 	const mark = "SKEEP_DENSE_TEST_CHILD"
 	if os.Getenv(mark) != "" || testing.Short() {
 		t.Skip("the child, or -short")
@@ -23,7 +23,7 @@ func TestDenseLowerISAs(t *testing.T) {
 	rows := rowsOf("attend")[tensor.EncF32] // best first: this process tests the first one
 	for _, row := range rows[1:] {
 		isa := row.ISA
-		c := exec.Command(os.Args[0], "-test.run=^TestDense", "-test.count=1")
+		c := exec.Command(os.Args[0], "-test.run=^Test(DenseOps|Norm|GLU|Add|Softmax|Exp|Softcap|Rope|KVStore|Attend)", "-test.count=1")
 		c.Env = append(os.Environ(), "SKEEP_ISA="+isa, mark+"=1")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", isa, err, out)
@@ -31,7 +31,7 @@ func TestDenseLowerISAs(t *testing.T) {
 	}
 }
 
-func TestDenseRefusals(t *testing.T) {
+func TestDenseOpsRefuseByName(t *testing.T) {
 	m := newMaker(t, 13)
 	p := densePool(t, 2)
 	f := func(shape ...int) *operand { return m.make(tensor.EncF32, 0, shape...).fill(m.normal) }
@@ -188,7 +188,7 @@ func TestDenseRefusals(t *testing.T) {
 }
 
 // Steps keep the first error; later operations do nothing.
-func TestDenseInAStep(t *testing.T) {
+func TestDenseOpsDoNothingBehindTheFirstErrorOfAStep(t *testing.T) {
 	m := newMaker(t, 14)
 	step, st := core.NewStep(0)
 	m.ok(st)
@@ -211,7 +211,7 @@ func TestDenseInAStep(t *testing.T) {
 }
 
 // No operation allocates.
-func TestDenseAllocations(t *testing.T) {
+func TestDenseOpsAllocateNothing(t *testing.T) {
 	m := newMaker(t, 15)
 	a := m.attention(attentionShape{dim: 64, vDim: 64, kvHeads: 2, group: 2, capacity: 64, sequences: 1, e: tensor.EncF16,
 		p: tensor.AttendParams{Scale: 1}, first: []int{20}, tokens: []int{1}})

@@ -12,7 +12,7 @@ import (
 )
 
 // Rows of a table in every order and encoding, scaled by one more multiplication.
-func TestEmbed(t *testing.T) {
+func TestEmbedLooksRowsUp(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(16, 17))
 	for e := range tensor.Encodings() {
 		if e.BlockElements == 0 || e.Activation {
@@ -37,7 +37,7 @@ func TestEmbed(t *testing.T) {
 }
 
 // A dense table whose columns are apart.
-func TestEmbedTransposed(t *testing.T) {
+func TestEmbedOfATransposedTable(t *testing.T) {
 	p, r, ref := newPool(t, 2), rand.New(rand.NewPCG(18, 19)), newReference(t, tensor.EncF16)
 	x := newTensor(t, tensor.EncF16, 100, 9)
 	random(x.bytes, r)
@@ -69,7 +69,7 @@ func checkEmbed(t *testing.T, p *core.Pool, ref *reference, table *testTensor, i
 }
 
 // A bad id is named by its position, before a byte of y is written.
-func TestEmbedErrors(t *testing.T) {
+func TestEmbedRefusesByName(t *testing.T) {
 	p := newPool(t, 2)
 	table, ids, y := newTensor(t, tensor.Q4_0, 5, 96), newTensor(t, tensor.EncI32, 4), newTensor(t, tensor.EncF32, 4, 96)
 	copy(y.bytes, slices.Repeat([]byte{0x5a}, len(y.bytes)))

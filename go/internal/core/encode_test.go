@@ -41,7 +41,7 @@ func encodeDecode(t *testing.T, k kernelRow, in []float32) (blocks []byte, out [
 }
 
 // No row of the published inputs is kept worse than the formats' reference quantizers keep it.
-func TestEncodeErrors(t *testing.T) {
+func TestEncodeKeepsNoRowWorseThanTheReference(t *testing.T) {
 	var sets []struct {
 		Name  string
 		Rows  int
@@ -144,7 +144,7 @@ var encodeBounds = map[tensor.Encoding]float64{
 
 // Zeros stay zeros, constants stay what they are up to the rounding of a half, and elements move by no more than
 // their form's levels are apart.
-func TestEncodeKeeps(t *testing.T) {
+func TestEncodeKeepsWhatTheFormatHolds(t *testing.T) {
 	for e, rows := range rowsOf("encode") {
 		for _, k := range rows {
 			i := info(t, e)
@@ -205,7 +205,7 @@ func TestEncodeKeeps(t *testing.T) {
 }
 
 // What is ternary already comes back as it was, but for the rounding of its scale.
-func TestEncodeTernary(t *testing.T) {
+func TestEncodeTernaryKeepsItsThreeValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, e := range []tensor.Encoding{tensor.TQ1_0, tensor.TQ2_0, tensor.Q2_0, tensor.Q3_K, tensor.Q2_K} {
 		for _, k := range rowsOf("encode")[e] {
@@ -224,7 +224,7 @@ func TestEncodeTernary(t *testing.T) {
 
 // A value that is no number, or too large for the scale's half, spoils its block visibly and no other. The two
 // formats whose scales cannot say so are refused by the operation.
-func TestEncodeSpoils(t *testing.T) {
+func TestEncodeSpoilsNoOtherBlock(t *testing.T) {
 	for e, rows := range rowsOf("encode") {
 		i := info(t, e)
 		if i.BlockElements == 1 || e == tensor.MXFP4 || e == tensor.NVFP4 {
@@ -270,7 +270,7 @@ func valued(t *testing.T, x *testTensor, value func(i int) float32) *testTensor 
 
 // The operation makes the blocks of the readable body, of x in any format and layout, into any order, on any
 // number of threads.
-func TestEncodeOperation(t *testing.T) {
+func TestEncodeOperationEncodesEveryView(t *testing.T) {
 	pools := make([]*core.Pool, 3)
 	for i := range pools {
 		p, st := core.NewPool(i+1, 0)
@@ -333,7 +333,7 @@ func TestEncodeOperation(t *testing.T) {
 }
 
 // An element that no block can hold is named: the first one, wherever the others are and whoever met them first.
-func TestEncodeValues(t *testing.T) {
+func TestEncodeRefusesValuesThatNoBlockHolds(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(13, 14))
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for e := range rowsOf("encode") {
@@ -369,7 +369,7 @@ func TestEncodeValues(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncodeRefusesByName(t *testing.T) {
 	p := newPool(t, 2)
 	x := valued(t, newTensor(t, tensor.EncF32, 4, 512), func(i int) float32 { return float32(i) })
 	lattice := newTensor(t, tensor.IQ2_XXS, 4, 512)

@@ -19,7 +19,8 @@ import (
 )
 
 // Subnormal numbers: what they cost, and that nobody's control register is changed for their sake.
-func TestB16_subnormals(t *testing.T) {
+// Case B16.
+func TestSubnormalsCostLittleAndChangeNoControlRegister(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	pool := newPool(t, 2)
@@ -103,7 +104,8 @@ func wide(b []byte) bool {
 
 // Only the units that are reached behind a check hold wide instructions, in the very objects that go build linked; and
 // this test's products run on an emulated processor without them.
-func TestF04_baselineProcessors(t *testing.T) {
+// Case F04.
+func TestBaselineProcessorsRunEverything(t *testing.T) {
 	const child = "SKEEP_CASE_F04"
 	if os.Getenv(child) != "" {
 		t.Log("in force: " + core.ISA())
@@ -173,7 +175,7 @@ func TestF04_baselineProcessors(t *testing.T) {
 		t.Skip("no baseline processor: ", err)
 	}
 	for cpu, isa := range map[string]string{"Nehalem": "portable", "Haswell": "avx2"} {
-		run := exec.Command(emulator, "-cpu", cpu, os.Args[0], "-test.run=^(TestF04_|TestB03_|TestB05_|TestB13_)", "-test.v")
+		run := exec.Command(emulator, "-cpu", cpu, os.Args[0], "-test.run=^Test(BaselineProcessors|Q4KSubBlocks|BlockScales|MatMulOfSigned)", "-test.v")
 		run.Env = append(os.Environ(), child+"=1", "SKEEP_ISA=")
 		if out, err := run.CombinedOutput(); err != nil || !strings.Contains(string(out), "in force: "+isa) {
 			t.Errorf("%s: %v\n%s", cpu, err, out)

@@ -17,7 +17,8 @@ import (
 
 // A scale that is no number spoils the row it is in and no other; nothing crashes. What a check of a file says of it
 // stands in package gguf.
-func TestB07_scalesThatAreNoNumbers(t *testing.T) {
+// Case B07.
+func TestScaleThatIsNoNumberSpoilsItsRowAlone(t *testing.T) {
 	for _, f := range flats {
 		n := 3 * info(t, f.encoding).BlockElements
 		for _, d := range []uint16{0x7c00, 0x7e00, 0xfc00} {
@@ -40,7 +41,8 @@ func TestB07_scalesThatAreNoNumbers(t *testing.T) {
 }
 
 // Blocks of zeros and of almost nothing are finite and decode to almost nothing.
-func TestB08_encodeAlmostNothing(t *testing.T) {
+// Case B08.
+func TestEncodedAlmostNothingIsFinite(t *testing.T) {
 	for encoding, rows := range rowsOf("encode") {
 		e := info(t, encoding)
 		for name, value := range map[string]func(i int) float32{
@@ -74,7 +76,8 @@ func TestB08_encodeAlmostNothing(t *testing.T) {
 }
 
 // The largest sums of products that a format can make, of one sign, are exact in every row of the table.
-func TestB10_noSaturation(t *testing.T) {
+// Case B10.
+func TestMatMulDoesNotSaturate(t *testing.T) {
 	for _, f := range flats {
 		n := 3 * info(t, f.encoding).BlockElements
 		for _, code := range []int{slices.Index(f.values, slices.Max(f.values)), slices.Index(f.values, slices.Min(f.values))} {
@@ -98,7 +101,8 @@ func TestB10_noSaturation(t *testing.T) {
 }
 
 // All pairs of 8-bit codes, -128 on either side: activations made here never hold it, others may.
-func TestB12_codesOf128(t *testing.T) {
+// Case B12.
+func TestMatMulOfCodesOfMinus128IsExact(t *testing.T) {
 	var q8 flat
 	for _, f := range flats {
 		if f.encoding == tensor.Q8_0 {
@@ -126,7 +130,8 @@ func TestB12_codesOf128(t *testing.T) {
 }
 
 // Signed codes on both sides, negatives in every lane of either.
-func TestB13_signedBySigned(t *testing.T) {
+// Case B13.
+func TestMatMulOfSignedBySignedIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 13))
 	for _, n := range []int{32, 96, 128, 544, 1024} {
 		codes, w := make([]int8, 9*n), make([]byte, 0, 9*n/32*34)
@@ -157,7 +162,8 @@ func TestB13_signedBySigned(t *testing.T) {
 }
 
 // A tensor of 300 million blocks in a sparse file: offsets past 2³¹ elements and 4 GiB.
-func TestA36_pastFourGiB(t *testing.T) {
+// Case A36.
+func TestBlocksPastFourGiBAreFound(t *testing.T) {
 	const rows, n, rowBytes = 300_000, 32_000, 1000 * 18
 	f, err := os.Create(filepath.Join(t.TempDir(), "sparse"))
 	if err != nil {
@@ -215,7 +221,8 @@ func TestA36_pastFourGiB(t *testing.T) {
 
 // No read past the end: weights, activations and results end at a page that must not be touched, and so does the last
 // tensor of a mapped file.
-func TestB14_nothingBehindTheEnd(t *testing.T) {
+// Case B14.
+func TestNothingBehindTheEndIsRead(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 14))
 	eachKernel(t, func(t *testing.T, e tensor.EncodingInfo, k kernelRow) {
 		for _, n := range []int{32, 64, 96, 256} {

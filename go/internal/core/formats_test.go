@@ -140,7 +140,8 @@ func constantRow(t *testing.T, e tensor.Encoding, n int, code func(i int) int8) 
 }
 
 // MXFP4: the scale 2^(e-127) comes first, codes are doubled under half of it.
-func TestA49_mxfp4ScaleFirst(t *testing.T) {
+// Case A49.
+func TestMXFP4HasItsScaleFirst(t *testing.T) {
 	doubled := []float64{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 	for _, scale := range []byte{0, 1, 2, 127, 128, 254, 255} {
 		b := make([]byte, 17)
@@ -164,7 +165,8 @@ func TestA49_mxfp4ScaleFirst(t *testing.T) {
 }
 
 // Q4_1: both halves of the header count.
-func TestB01_q4_1HasAnOffset(t *testing.T) {
+// Case B01.
+func TestQ41HasAnOffset(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 41))
 	for range 500 {
 		b := make([]byte, 20)
@@ -183,7 +185,8 @@ func TestB01_q4_1HasAnOffset(t *testing.T) {
 }
 
 // Q4_K: eight scales and eight offsets of 6 bits, the upper ones in pieces.
-func TestB03_q4KSubBlocks(t *testing.T) {
+// Case B03.
+func TestQ4KSubBlocksHaveTheirOwnScales(t *testing.T) {
 	scale, offset := [8]byte{1, 9, 17, 31, 33, 47, 62, 63}, [8]byte{60, 63, 32, 5, 48, 16, 15, 2}
 	b := make([]byte, 144)
 	binary.LittleEndian.PutUint16(b, 0x3800)     // 1/2
@@ -229,7 +232,8 @@ func TestB03_q4KSubBlocks(t *testing.T) {
 }
 
 // All super-blocks of a row are decoded, not only the first, and have their published sizes.
-func TestB04_everySuperBlock(t *testing.T) {
+// Case B04.
+func TestEverySuperBlockIsDecoded(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for e, size := range map[tensor.Encoding]int{tensor.Q2_K: 84, tensor.Q3_K: 110, tensor.Q4_K: 144, tensor.Q5_K: 176, tensor.Q6_K: 210, tensor.Q8_K: 292} {
 		i := info(t, e)
@@ -261,7 +265,8 @@ func TestB04_everySuperBlock(t *testing.T) {
 }
 
 // Block scales are halves, also below the smallest normal one; seen in decoding and in products.
-func TestB05_halfScales(t *testing.T) {
+// Case B05.
+func TestBlockScalesAreHalves(t *testing.T) {
 	for _, d := range []uint16{0x3c00, 0x3e00, 0xbc00, 0x0001} {
 		for _, f := range flats {
 			e := info(t, f.encoding)

@@ -117,8 +117,8 @@ func TestIndicesThatChangeMeanwhile(t *testing.T) {
 //go:noinline
 func store(p *uint32, v uint32) { *(*uint32)(p) = v }
 
-// TestParametersOutOfRange refuses each parameter that makes no sense, by its place, before anything is written.
-func TestParametersOutOfRange(t *testing.T) {
+// TestParametersOutOfRangeAreRefused refuses each parameter that makes no sense, by its place, before anything is written.
+func TestParametersOutOfRangeAreRefused(t *testing.T) {
 	m := newMaker(t, 22)
 	p := densePool(t, 1)
 	f := func(shape ...int) *operand { return m.make(tensor.EncF32, 0, shape...).fill(m.normal) }
@@ -193,8 +193,8 @@ func TestParametersOutOfRange(t *testing.T) {
 	}
 }
 
-// TestAlmostNothingAndAlmostTooMuch compares norm and softcap with float64 at both ends of the range of a float.
-func TestAlmostNothingAndAlmostTooMuch(t *testing.T) {
+// TestNormAndSoftcapAtBothEndsOfTheRange compares norm and softcap with float64 at both ends of the range of a float.
+func TestNormAndSoftcapAtBothEndsOfTheRange(t *testing.T) {
 	m := newMaker(t, 23)
 	for _, size := range []float32{1e-45, 1e-42, 1e-39, 1e-30, 1, 1e30, 1e38} {
 		for _, n := range []int{1, 7, 8, 33} {

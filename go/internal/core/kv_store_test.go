@@ -37,7 +37,7 @@ var cacheEncodings = []tensor.Encoding{tensor.EncF32, tensor.EncF16, tensor.EncB
 
 func same(a, b float64) bool { return a == b || a != a && b != b }
 
-func TestDenseKVStore(t *testing.T) {
+func TestKVStoreWritesExactlyItsSlots(t *testing.T) {
 	m := newMaker(t, 7)
 	for i, dim := range []int{1, 8, 20, 64, 80, 128, 256} {
 		for variant := range 9 {
@@ -133,7 +133,7 @@ func overflows(x float32, e tensor.Encoding) bool {
 
 // A finite key or value that the cache rounds to infinity is an error with its place, the first of the keys before the
 // values; what is infinite or undefined is stored as it is, and so is the largest number that does not overflow.
-func TestDenseKVStoreRefusesWhatTheCacheCannotHold(t *testing.T) {
+func TestKVStoreRefusesWhatTheCacheCannotHold(t *testing.T) {
 	m := newMaker(t, 11)
 	const tokens, capacity = 6, 32
 	for _, c := range []struct {
@@ -196,7 +196,7 @@ func TestDenseKVStoreRefusesWhatTheCacheCannotHold(t *testing.T) {
 }
 
 // Whether a run meets itself or another is found without comparing all pairs; here against all pairs.
-func TestDenseKVStoreFindsEverySlotUsedTwice(t *testing.T) {
+func TestKVStoreFindsEverySlotUsedTwice(t *testing.T) {
 	m := newMaker(t, 8)
 	found := 0
 	for range 3000 {

@@ -37,7 +37,7 @@ func mapped(t testing.TB, head, n int) (*os.File, core.Storage) {
 	return f, s
 }
 
-func TestMap(t *testing.T) {
+func TestMapReadsTheFile(t *testing.T) {
 	pool := newPool(t, 2)
 	for _, head := range []int{0, 1, 4095, 4096, 12345} {
 		f, s := mapped(t, head, 5000)
@@ -122,7 +122,7 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 }
 
 // Only workers touch the page that is gone.
-func TestFaultOfAWorker(t *testing.T) {
+func TestFaultOfAWorkerIsAnError(t *testing.T) {
 	pool := newPool(t, 3)
 	for range 5 {
 		f, s := mapped(t, 0, 4096)
@@ -136,7 +136,7 @@ func TestFaultOfAWorker(t *testing.T) {
 	}
 }
 
-func TestTruncationWhileOperationsRun(t *testing.T) {
+func TestTruncationWhileOperationsRunIsAnError(t *testing.T) {
 	pool := newPool(t, 2)
 	const n = 1 << 16
 	f, s := mapped(t, 0, n)

@@ -223,7 +223,7 @@ func eachKernel(t *testing.T, f func(t *testing.T, e tensor.EncodingInfo, k kern
 
 // Every product agrees with the reference for every count of rows and tokens, at odd addresses and at the end
 // of its pages, and the bits of an element depend on nothing but its row and its token.
-func TestMatMulBodies(t *testing.T) {
+func TestMatMulBodiesAgreeWithTheReference(t *testing.T) {
 	references := map[string]*product{}
 	eachKernel(t, func(t *testing.T, e tensor.EncodingInfo, k kernelRow) {
 		sizes := widths(e)
@@ -268,7 +268,8 @@ func TestMatMulBodies(t *testing.T) {
 
 // The same element from one token and from two to fifty, for every inner extent: the matrix path has no tail of
 // its own.
-func TestB15_matMulTailsAgree(t *testing.T) {
+// Case B15.
+func TestMatMulTailsAgreeForAnyNumberOfTokens(t *testing.T) {
 	eachKernel(t, func(t *testing.T, e tensor.EncodingInfo, k kernelRow) {
 		if k.ISA == "portable" {
 			return // one path
@@ -439,7 +440,7 @@ func (x *testTensor) words() []uint32 {
 
 // The operation gives the bits that the body gives, for every number of threads; with three weights of different
 // encodings and sizes in one region, and biases.
-func TestMatMulThreads(t *testing.T) {
+func TestMatMulIsTheSameForAnyNumberOfThreads(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, activation := range []tensor.Encoding{tensor.EncF32, tensor.A8} {
 		encodings := [3]tensor.Encoding{tensor.Q8_0, tensor.Q4_0, tensor.EncF16}
@@ -495,7 +496,7 @@ func TestMatMulThreads(t *testing.T) {
 }
 
 // x of one, three and four axes, strided rows of x and y, narrowed rows and columns of w.
-func TestMatMulViews(t *testing.T) {
+func TestMatMulTakesAnyView(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(4, 4))
 	check := func(what string, x, w, y *testTensor) {
 		t.Helper()
@@ -562,7 +563,7 @@ func must(t *testing.T, l tensor.Layout, f func(tensor.Layout) (tensor.Layout, e
 }
 
 // Refusals name the operand, and nothing has been written.
-func TestMatMulRefuses(t *testing.T) {
+func TestMatMulRefusesByName(t *testing.T) {
 	p := newPool(t, 2)
 	f32 := func(dims ...int64) *core.View { return &newTensor(t, tensor.EncF32, dims...).View }
 	packed := func(e tensor.Encoding, dims ...int64) *core.View { return &newTensor(t, e, dims...).View }

@@ -11,7 +11,7 @@ import (
 
 var denseLengths = []int{1, 7, 8, 20, 64, 80, 128, 172, 256, 640}
 
-func TestDenseNorm(t *testing.T) {
+func TestNormAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 1)
 	for i, n := range append(denseLengths, 5000) {
 		for options := range 8 {

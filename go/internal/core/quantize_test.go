@@ -14,7 +14,7 @@ import (
 
 // Activation codes: |x - code·d| ≤ d/2, sums, padding, the groups that have no scale; and every row agrees with
 // the portable one to the bit, between guard pages and at odd addresses.
-func TestQuantizeRows(t *testing.T) {
+func TestQuantizeRowsRoundsToTheNearestCode(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	kinds := map[string]func() float32{
 		"normal":    func() float32 { return float32(r.NormFloat64()) },
@@ -113,7 +113,7 @@ func checkA8(t *testing.T, kind string, in, blocks []byte) {
 }
 
 // Rows of any rank and stride become activation rows, each as its own call would make it.
-func TestQuantizeRowsViews(t *testing.T) {
+func TestQuantizeRowsTakesAnyView(t *testing.T) {
 	p, r := newPool(t, 2), rand.New(rand.NewPCG(14, 15))
 	body := portable(t, "quantize_rows", tensor.EncF32)
 	x := newTensor(t, tensor.EncF32, 3, 41, 300)

@@ -24,7 +24,7 @@ func ropeAngle(p tensor.RopeParams, i int, position int, factor float64) float64
 	return float64(position) * ((1-mix)*float64(p.Scale) + mix) * math.Pow(float64(p.Base), -2*float64(i)/dims) / factor
 }
 
-func TestDenseRope(t *testing.T) {
+func TestRopeAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 6)
 	for i, dim := range []int{2, 8, 20, 64, 80, 128, 256} {
 		for variant := range 12 {

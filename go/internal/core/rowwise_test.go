@@ -33,7 +33,7 @@ func sigmoid(z float64) float64 {
 	return 1 / (1 + math.Exp(-z))
 }
 
-func TestDenseGLU(t *testing.T) {
+func TestGLUAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 2)
 	special := []float32{0, float32(math.Copysign(0, -1)), 88, -88, 88.8, -88.8, -104, -150, 1e4, -1e4, 3e38, -3e38, 1e-45,
 		-1e-45, 1e-39, -1e-39, 1e-30, 0.5, -0.5, -5.9, -13.9, -14.1, -19.9, -20.1, -199}
@@ -91,7 +91,7 @@ func TestDenseGLU(t *testing.T) {
 	}
 }
 
-func TestDenseAddMul(t *testing.T) {
+func TestAddAndMulRoundOnce(t *testing.T) {
 	m := newMaker(t, 3)
 	for i, n := range append(denseLengths, 9000) {
 		for _, shape := range [][]int{{n}, {5, n}, {3, 2, n}, {2, 3, 2, n}, {1, 4, 1, n}} {
@@ -133,7 +133,7 @@ func TestDenseAddMul(t *testing.T) {
 	}
 }
 
-func TestDenseSoftmax(t *testing.T) {
+func TestSoftmaxAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 4)
 	for i, n := range append(denseLengths, 40000) {
 		for _, scale := range []float32{1, 0.125, 30, -2, 0} {
@@ -221,7 +221,7 @@ func TestDenseSoftmax(t *testing.T) {
 }
 
 // exp within 2 ulp down to the subnormals, seen through exp(x) / (1 + exp(x)).
-func TestDenseExp(t *testing.T) {
+func TestExpIsNearDownToSubnormals(t *testing.T) {
 	m := newMaker(t, 16)
 	const n = 20000
 	x, y := m.make(tensor.EncF32, 0, n, 2), m.make(tensor.EncF32, 0, n, 2)
@@ -238,7 +238,7 @@ func TestDenseExp(t *testing.T) {
 	}
 }
 
-func TestDenseSoftcap(t *testing.T) {
+func TestSoftcapAgreesWithFloat64(t *testing.T) {
 	m := newMaker(t, 5)
 	for i, n := range append(denseLengths, 9000) {
 		for _, limit := range []float32{30, 50, 1e-3, 1} {

@@ -109,7 +109,7 @@ func TestSecondCallerRunsInline(t *testing.T) {
 	exactlyOnce(t, second)
 }
 
-func TestRegionsOfManyCallers(t *testing.T) {
+func TestRegionsOfManyCallersShareAPool(t *testing.T) {
 	p := newPool(t, 3)
 	var wg sync.WaitGroup
 	for range 5 {
@@ -133,7 +133,7 @@ func TestRegionsOfManyCallers(t *testing.T) {
 	wg.Wait()
 }
 
-func TestPoolArguments(t *testing.T) {
+func TestPoolRefusesArguments(t *testing.T) {
 	for _, threads := range []int{-1, 1025, 1 << 21} {
 		if _, st := core.NewPool(threads, 0); st.Code != core.ErrArgument {
 			t.Error(threads, st)
@@ -216,7 +216,7 @@ func BenchmarkRegion(b *testing.B) {
 
 // Close beside operations, and beside itself: those that have begun end as ever, later ones are refused, and the workers'
 // memory is touched by nobody behind it.
-func TestPoolCloseBesideOperations(t *testing.T) {
+func TestPoolClosesBesideOperations(t *testing.T) {
 	x, y := view(t, allocate(t, 4<<12), 0, f32, 1<<12), view(t, allocate(t, 4<<12), 0, f32, 1<<12)
 	for round := range 150 {
 		p, st := core.NewPool(3, 0)

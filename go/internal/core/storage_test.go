@@ -49,7 +49,7 @@ func view(t testing.TB, s core.Storage, byte uint64, e tensor.Encoding, dims ...
 
 const f32 = tensor.Encoding(tensor.F32)
 
-func TestAllocate(t *testing.T) {
+func TestAllocateGivesAlignedZeros(t *testing.T) {
 	for _, c := range []struct{ bytes, alignment, aligned uint64 }{
 		{1, 0, 64}, {100, 1, 64}, {4096, 4096, 4096}, {5, 2 << 20, 2 << 20}, {2 << 20, 0, 2 << 20}, {5<<20 + 3, 64, 2 << 20},
 	} {
@@ -140,7 +140,7 @@ func TestReusedSlotRefusesOldHandles(t *testing.T) {
 	}
 }
 
-func TestForgedCells(t *testing.T) {
+func TestForgedCellsAreRefused(t *testing.T) {
 	s := allocate(t, 64)
 	good := view(t, s, 0, f32, 4)
 	word := new(uint64)
@@ -245,7 +245,7 @@ func TestMarksNest(t *testing.T) {
 	}
 }
 
-func TestBorrow(t *testing.T) {
+func TestBorrowLeavesTheBytesToTheirOwner(t *testing.T) {
 	memory := make([]byte, 64)
 	s, st := core.Borrow(memory[3:], core.DomainHeap, true)
 	ok(t, st)

@@ -58,7 +58,7 @@ func TestExampleOfTheDesign(t *testing.T) {
 }
 
 // Every cell of every order, for row counts that no panel divides: each block holds its own coordinates.
-func TestOrders(t *testing.T) {
+func TestOrdersAreBijections(t *testing.T) {
 	orders := []tensor.Order{{}, {Family: tensor.InputBlockMajor}, tensor.Panels(1), tensor.Panels(2), tensor.Panels(4), tensor.Panels(8), tensor.Panels(16)}
 	for _, out := range []int64{1, 3, 5, 8, 13, 17} {
 		const bpr, planes = 5, 2
@@ -267,7 +267,7 @@ func TestCheckedViewsStayInBounds(t *testing.T) {
 	}
 }
 
-func TestOverlap(t *testing.T) {
+func TestOverlapIsFound(t *testing.T) {
 	pool := newPool(t, 1)
 	s := allocate(t, 1024)
 	at := func(byte uint64) *core.View { return view(t, s, byte, f32, 4, 4) }
@@ -311,7 +311,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestGetOfEachFormat(t *testing.T) {
+func TestGetDecodesEachFormat(t *testing.T) {
 	s := allocate(t, 4096)
 	info, _ := core.InfoOf(s)
 	for _, e := range core.Encodings() {
@@ -357,7 +357,7 @@ func TestGetOfEachFormat(t *testing.T) {
 }
 
 // The product is that of the decoded values, and the magnitudes count both terms of an affine format.
-func TestReferenceMatMulT(t *testing.T) {
+func TestReferenceMatMulTSumsTheTerms(t *testing.T) {
 	const tokens, out, in = 2, 5, 3 * 256
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
@@ -446,7 +446,7 @@ func TestReferenceMatMulT(t *testing.T) {
 	}
 }
 
-func TestSelect(t *testing.T) {
+func TestSelectFindsTheFirstRowThatFits(t *testing.T) {
 	s := allocate(t, 1<<16)
 	x, w, y := view(t, s, 0, f32, 2, 256), view(t, s, 4096, q4, 5, 256), view(t, s, 8192, f32, 2, 5)
 	row, st := core.Select(tensor.OpMatMulT, []*core.View{x, w, y})
@@ -498,7 +498,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestViewOfArguments(t *testing.T) {
+func TestViewOfRefusesArguments(t *testing.T) {
 	s := allocate(t, 1024)
 	for _, c := range []struct {
 		byte   uint64
