@@ -56,7 +56,7 @@ than row-major are named behind the instruction set.
 		for _, c := range columns {
 			var sets []string
 			for _, k := range kernels {
-				if k.Op != c.op || k.Encoding != e.ID || k.AnyEncoding || c.op == "matmul_t" && k.Activation != c.activation {
+				if k.Op.String() != c.op || k.Encoding != e.ID || c.op == "matmul_t" && k.Activation != c.activation {
 					continue
 				}
 				set := k.ISA

@@ -1,23 +1,43 @@
 package exec
 
 import (
+	"sync"
 	"time"
 
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/internal/door"
+	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
 )
 
 // Adapters bring operands into a form that an op of the core takes: the trace shows each.
 
-// integer reports whether products with w run on the integer form of an activation: the kernel table decides.
+var kernels = sync.OnceValue(skeep.Kernels)
+
+// form is what the kernel table knows a weight by.
+type form struct {
+	encoding tensor.Encoding
+	order    tensor.Order
+}
+
+// integer reports whether products with w run on the integer form of an activation: the kernel table says it of its
+// form, once, and the core of its layout, at every call.
 func (e *Eager) integer(w *View) bool {
-	if e.exact || w.Layout().Block == 1 {
-		return false
+	d := door.Descriptor(w)
+	f := form{d.Format.Encoding, d.Layout.Order}
+	integer, known := e.integers[f]
+	if !known {
+		if !e.exact {
+			_, integer = kernels().Find(tensor.OpMatMulT, f.encoding, tensor.A8, f.order)
+		}
+		e.integers[f] = integer
 	}
-	_, st := core.Select(tensor.OpMatMulT, []*core.View{door.Descriptor(&e.form), door.Descriptor(w)})
-	return st.Code == core.OK
+	if integer {
+		_, st := core.Select(tensor.OpMatMulT, []*core.View{door.Descriptor(&e.activation), d})
+		integer = st.Code == core.OK
+	}
+	return integer
 }
 
 var a8 = tensor.FormatOf(tensor.A8)

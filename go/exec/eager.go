@@ -33,14 +33,15 @@ type Options struct {
 //
 // The last layer's results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
 type Eager struct {
-	pool   *core.Pool // of copier.Pool
-	step   *core.Step // of copier.Step
-	copier skeep.Copier
-	slabs  [2]*skeep.ForwardScope // of the layer and the one before, in turn
-	slab   *skeep.ForwardScope    // of the layer
-	form   View                   // some tensor of activations in their integer form: what kernels are asked for
-	trace  *trace.Recorder
-	exact  bool
+	pool       *core.Pool // of copier.Pool
+	step       *core.Step // of copier.Step
+	copier     skeep.Copier
+	slabs      [2]*skeep.ForwardScope // of the layer and the one before, in turn
+	slab       *skeep.ForwardScope    // of the layer
+	activation View                   // some tensor of activations in their integer form, to ask the core with
+	integers   map[form]bool          // what the table said of forms of weights
+	trace      *trace.Recorder
+	exact      bool
 
 	layer     int
 	turn      bool // which slab is the layer's
@@ -78,7 +79,8 @@ func NewEager(o Options) (*Eager, error) {
 	if o.Roots == 0 {
 		o.Roots = 1024
 	}
-	e := &Eager{pool: pool, copier: skeep.Copier{Pool: o.Pool, Trace: o.Trace}, trace: o.Trace, exact: o.Exact, layer: -1}
+	e := &Eager{pool: pool, copier: skeep.Copier{Pool: o.Pool, Trace: o.Trace}, trace: o.Trace, exact: o.Exact, layer: -1,
+		integers: map[form]bool{}}
 	for i := range e.slabs {
 		var err error
 		if e.slabs[i], err = skeep.NewForwardScope("slab", max(o.SlabBytes/2, 4096), skeep.WithTrace(o.Trace), skeep.WithSpec(o.Slab),
@@ -88,7 +90,7 @@ func NewEager(o Options) (*Eager, error) {
 	}
 	e.slab = e.slabs[0]
 	var err error
-	if e.form, err = e.slab.Storage().View("", 0, a8, tensor.ShapeOf(1, 32)); err != nil {
+	if e.activation, err = e.slab.Storage().View("", 0, a8, tensor.ShapeOf(1, 32)); err != nil {
 		return fail(errors.Join(err, e.Close()))
 	}
 	step, err := skeep.NewStep(o.Roots)

@@ -78,7 +78,7 @@ func (e *RefusedError) Error() string {
 // order that the best kernel of this machine wants; an encoding without a kernel is dequantized once, at
 // a stated cost, or refused by a strict profile. Errors: *RefusedError, *tensor.EncodingError,
 // *tensor.ShapeError.
-func Form(w Weight, p Profile, kernels []tensor.KernelInfo) (WeightForm, error) {
+func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
 	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
 	if w.Use == 0 {
 		return WeightForm{Action: Skip, Encoding: w.Encoding, Reason: "this model does not use it"}, nil
@@ -95,8 +95,8 @@ func Form(w Weight, p Profile, kernels []tensor.KernelInfo) (WeightForm, error) 
 	}
 	for _, need := range []struct {
 		use Use
-		op  string
-	}{{Multiplied, "matmul_t"}, {Gathered, "decode"}} {
+		op  tensor.Op
+	}{{Multiplied, tensor.OpMatMulT}, {Gathered, tensor.OpDecode}} {
 		if w.Use&need.use == 0 {
 			continue
 		}
@@ -107,9 +107,9 @@ func Form(w Weight, p Profile, kernels []tensor.KernelInfo) (WeightForm, error) 
 				if err != nil {
 					return d, err
 				}
-				return f, &RefusedError{Profile: p.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(d.Bytes) / float64(w.Bytes), Op: need.op}
+				return f, &RefusedError{Profile: p.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(d.Bytes) / float64(w.Bytes), Op: need.op.String()}
 			}
-			return dequantize(w, tensor.EncF32, "no "+need.op+" kernel for "+w.Encoding.String())
+			return dequantize(w, tensor.EncF32, "no "+need.op.String()+" kernel for "+w.Encoding.String())
 		}
 		if need.use == Multiplied {
 			f.Order = k.Order
@@ -131,11 +131,14 @@ func orderReason(o tensor.Order) string {
 	return "faster in order " + o.String()
 }
 
-// best is the first runnable kernel, in the table's order of merit, for op over a weight encoding.
-func best(kernels []tensor.KernelInfo, op string, e tensor.Encoding) (tensor.KernelInfo, bool) {
-	for _, k := range kernels {
-		if k.Op == op && k.Runnable && (k.Encoding == e || k.AnyEncoding) {
-			return k, true
+// best is the kernel that op takes for a weight in the order that serves it best: products in integers where there are
+// such, which is how package exec makes them.
+func best(kernels tensor.Kernels, op tensor.Op, e tensor.Encoding) (tensor.KernelInfo, bool) {
+	for _, o := range kernels.Orders(op, e) {
+		for _, activation := range []tensor.Encoding{tensor.A8, tensor.EncF32} {
+			if k, found := kernels.Find(op, e, activation, o); found {
+				return k, true
+			}
 		}
 	}
 	return tensor.KernelInfo{}, false

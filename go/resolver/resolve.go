@@ -19,7 +19,7 @@ type Request struct {
 	Header    arch.Header
 	Profile   Profile
 	Platform  Platform
-	Kernels   []tensor.KernelInfo
+	Kernels   tensor.Kernels
 	Overrides []Override
 	Unused    []string // tensors that the model does not read
 	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
@@ -275,7 +275,7 @@ func formed(w Weight, override string, q Request) (WeightForm, error) {
 		return dequantize(w, to, reason)
 	}
 	if w.Use&Multiplied != 0 {
-		if _, found := best(q.Kernels, "matmul_t", w.Encoding); !found {
+		if _, found := best(q.Kernels, tensor.OpMatMulT, w.Encoding); !found {
 			return WeightForm{}, fmt.Errorf("%w: tensor %q cannot stay %s: no matmul_t kernel reads it", ErrOverride, w.Name, w.Encoding)
 		}
 	}

@@ -32,13 +32,13 @@ func info(name string, e tensor.Encoding, dims ...int64) arch.TensorInfo {
 	return arch.TensorInfo{Name: name, Encoding: e, Shape: shape, Bytes: n}
 }
 
-var rows = []tensor.KernelInfo{
-	{Op: "matmul_t", Encoding: tensor.Q5_0, Order: tensor.Panels(8), ISA: "avx2", Runnable: true},
-	{Op: "matmul_t", Encoding: tensor.Q4_0, Order: tensor.Panels(16), ISA: "avx512", Runnable: false},
-	{Op: "matmul_t", Encoding: tensor.Q4_0, ISA: "avx2", Runnable: true},
-	{Op: "matmul_t", Encoding: tensor.EncF16, ISA: "avx2", Runnable: true},
-	{Op: "matmul_t", Encoding: tensor.EncF32, ISA: "portable", Runnable: true},
-	{Op: "decode", AnyEncoding: true, ISA: "portable", Runnable: true},
+var rows = tensor.Kernels{
+	{Op: tensor.OpMatMulT, Encoding: tensor.Q5_0, Order: tensor.Panels(8), ISA: "avx2", Runnable: true},
+	{Op: tensor.OpMatMulT, Encoding: tensor.Q4_0, Order: tensor.Panels(16), ISA: "avx512", Runnable: false},
+	{Op: tensor.OpMatMulT, Encoding: tensor.Q4_0, ISA: "avx2", Runnable: true},
+	{Op: tensor.OpMatMulT, Encoding: tensor.EncF16, ISA: "avx2", Runnable: true},
+	{Op: tensor.OpMatMulT, Encoding: tensor.EncF32, ISA: "portable", Runnable: true},
+	{Op: tensor.OpDecode, Encoding: tensor.AnyEncoding, Activation: tensor.AnyEncoding, ISA: "portable", Runnable: true},
 }
 
 var small = header{

@@ -102,13 +102,3 @@ func (v View) valueError(flat int64, f tensor.Format) error {
 	}
 	return e
 }
-
-// Encodable reports whether a format has an encoder here. Those that lack one are decoded only.
-func Encodable(f tensor.Format) bool {
-	for _, k := range core.Kernels() {
-		if k.Op == "encode" && k.Runnable && k.Encoding == f.Encoding {
-			return true
-		}
-	}
-	return false
-}

@@ -26,7 +26,7 @@ func newPool(t testing.TB) *Pool {
 // decodeRow is the row of the kernel table that decodes e on every machine, or -1.
 func decodeRow(e tensor.Encoding) int {
 	for row, k := range core.Kernels() {
-		if k.Op == "decode" && k.Encoding == e && k.ISA == "portable" {
+		if k.Op == tensor.OpDecode && k.Encoding == e && k.ISA == "portable" {
 			return row
 		}
 	}

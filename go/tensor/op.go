@@ -11,7 +11,7 @@ type Op uint32
 // OpInfo is one row of the table of operations, generated from csrc/ops.def. Its slices must not be changed.
 type OpInfo struct {
 	ID       Op
-	Name     string    // of the function in C without skeep_, and KernelInfo.Op
+	Name     string    // of the function in C without skeep_
 	Operands []Operand // in the order of their positions in a status; none: only kernels, no function
 	Params   []Param   // what the operation takes besides
 }

@@ -40,16 +40,3 @@ type AllocationSpec struct {
 	Alignment int64 // bytes, a power of two
 	Reason    string
 }
-
-// KernelInfo is one row of the kernel table, as data for resolvers. Rows that this machine cannot
-// run are listed too.
-type KernelInfo struct {
-	Op          string // "matmul_t", "embed", …: the name of C's SKEEP_OP_*
-	Encoding    Encoding
-	AnyEncoding bool     // the row serves every encoding that decodes
-	Activation  Encoding // F32, A8, …
-	Order       Order
-	ISA         string // "portable", "avx2", …
-	Runnable    bool
-	Name        string
-}

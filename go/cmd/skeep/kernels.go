@@ -44,30 +44,19 @@ func kernelsCommand() *cobra.Command {
 }
 
 // kernelRows says of each row whether a selection would take it on this machine.
-func kernelRows(kernels []tensor.KernelInfo, isa string) []kernelRow {
-	type selection struct {
-		op                   string
-		encoding, activation string
-		order                tensor.Order
-	}
-	taken := map[selection]string{}
+func kernelRows(kernels tensor.Kernels, isa string) []kernelRow {
 	rows := []kernelRow{}
 	for _, k := range kernels {
-		r := kernelRow{Op: k.Op, Encoding: k.Encoding.String(), Order: k.Order.String(), ISA: k.ISA, Name: k.Name}
-		if k.AnyEncoding {
-			r.Encoding = "any"
-		}
-		if k.Op == "matmul_t" {
+		r := kernelRow{Op: k.Op.String(), Encoding: k.Encoding.String(), Order: k.Order.String(), ISA: k.ISA, Name: k.Name}
+		if k.Op == tensor.OpMatMulT {
 			r.Activation = k.Activation.String()
 		}
-		key := selection{k.Op, r.Encoding, r.Activation, k.Order}
-		switch better, found := taken[key]; {
+		switch taken, found := kernels.Find(k.Op, k.Encoding, k.Activation, k.Order); {
 		case !k.Runnable:
 			r.Reason = fmt.Sprintf("needs %s; %s is in force", k.ISA, isa)
-		case found:
-			r.Reason = better + " is better"
+		case found && taken.Name != k.Name:
+			r.Reason = taken.ISA + " is better"
 		default:
-			taken[key] = k.ISA
 			r.Selected, r.Reason = true, "the best that runs here"
 		}
 		rows = append(rows, r)

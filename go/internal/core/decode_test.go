@@ -27,7 +27,7 @@ type kernelRow struct {
 func rowsOf(op string) map[tensor.Encoding][]kernelRow {
 	rows := map[tensor.Encoding][]kernelRow{}
 	for i, k := range core.Kernels() {
-		if k.Op == op && k.Runnable {
+		if k.Op.String() == op && k.Runnable {
 			rows[k.Encoding] = append(rows[k.Encoding], kernelRow{k, i})
 		}
 	}

@@ -391,7 +391,7 @@ func TestEncodeRefusesByName(t *testing.T) {
 	y := newTensor(t, tensor.Q4_K, 4, 512)
 	row, st := core.Select(tensor.OpEncode, []*core.View{&x.View, &y.View})
 	ok(t, st)
-	if k := core.Kernels()[row]; k.Op != "encode" || k.Encoding != tensor.Q4_K {
+	if k := core.Kernels()[row]; k.Op != tensor.OpEncode || k.Encoding != tensor.Q4_K {
 		t.Fatal(k)
 	}
 	_, st = core.Select(tensor.OpEncode, []*core.View{&x.View, &lattice.View})

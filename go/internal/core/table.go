@@ -54,15 +54,14 @@ func Select(op tensor.Op, operands []*View) (row int, st Status) {
 
 // Kernels is the kernel table: all rows, best first within one selection, also those that this machine
 // cannot run. The slice is the caller's.
-func Kernels() []tensor.KernelInfo {
-	rows := make([]tensor.KernelInfo, C.skeep_kernel_count())
+func Kernels() tensor.Kernels {
+	rows := make(tensor.Kernels, C.skeep_kernel_count())
 	for i := range rows {
 		k := C.kernel_at(C.size_t(i))
 		rows[i] = tensor.KernelInfo{
-			Op:          tensor.Op(k.op).String(),
-			Encoding:    tensor.Encoding(k.encoding),
-			AnyEncoding: k.encoding == anyEncoding,
-			Activation:  tensor.Encoding(k.activation),
+			Op:         tensor.Op(k.op),
+			Encoding:   tensor.Encoding(k.encoding),
+			Activation: tensor.Encoding(k.activation),
 			Order: tensor.Order{
 				Family: tensor.Family(k.order.family), Panel: uint8(k.order.panel),
 				Interleave: uint8(k.order.interleave), Version: uint8(k.order.version),
@@ -74,9 +73,6 @@ func Kernels() []tensor.KernelInfo {
 	}
 	return rows
 }
-
-// anyEncoding stands in a row for every encoding, or for an activation that is not applicable.
-const anyEncoding = 0xffff
 
 // Encodings is the encoding table of the C core. The slice is the caller's.
 func Encodings() []tensor.EncodingInfo {

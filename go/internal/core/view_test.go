@@ -327,7 +327,7 @@ func TestGetDecodesEachFormat(t *testing.T) {
 		blocks := memory[uint64(e.ID)%3:][:3*e.BlockBytes]
 		want := make([]float32, 3*e.BlockElements)
 		for row, k := range core.Kernels() {
-			if k.Op == "decode" && k.ISA == "portable" && k.Encoding == e.ID {
+			if k.Op == tensor.OpDecode && k.ISA == "portable" && k.Encoding == e.ID {
 				if err := coretest.RunDecode(row, blocks, want); err != nil {
 					t.Fatal(err)
 				}
@@ -453,7 +453,7 @@ func TestSelectFindsTheFirstRowThatFits(t *testing.T) {
 	ok(t, st)
 	kernels := core.Kernels()
 	k := kernels[row]
-	if k.Op != "matmul_t" || k.Encoding != q4 || k.Activation != f32 || !k.Runnable || k.Order != (tensor.Order{}) {
+	if k.Op != tensor.OpMatMulT || k.Encoding != q4 || k.Activation != f32 || !k.Runnable || k.Order != (tensor.Order{}) {
 		t.Errorf("%+v", k)
 	}
 	for i := range row {
@@ -469,7 +469,7 @@ func TestSelectFindsTheFirstRowThatFits(t *testing.T) {
 	}
 	row, st = core.Select(tensor.OpEmbed, []*core.View{w, nil, nil})
 	ok(t, st)
-	if k := kernels[row]; k.Op != "decode" || k.Encoding != q4 {
+	if k := kernels[row]; k.Op != tensor.OpDecode || k.Encoding != q4 {
 		t.Errorf("%+v", k)
 	}
 	// What is missing is said of whom.

@@ -17,6 +17,12 @@ static hook_made hook_borrow(uintptr_t address, uint64_t bytes, uintptr_t count)
   return m;
 }
 
+// The row that skeep_kernel_find takes, -1 for none.
+static ptrdiff_t hook_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order) {
+  const struct skeep_kernel *k = skeep_kernel_find(op, encoding, activation, order);
+  return k ? k - skeep_kernel_row(0) : -1;
+}
+
 #define FIELD(type, field) {sizeof(((type *)0)->field), offsetof(type, field)}
 static const size_t view_fields[][2] = {
   {sizeof(skeep_view), 0},
@@ -39,7 +45,14 @@ import (
 	"unsafe"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/tensor"
 )
+
+// FindKernel is the row that skeep_kernel_find takes, -1 for none.
+func FindKernel(op tensor.Op, encoding, activation tensor.Encoding, o tensor.Order) int {
+	order := C.skeep_order{family: C.uint8_t(o.Family), panel: C.uint8_t(o.Panel), interleave: C.uint8_t(o.Interleave), version: C.uint8_t(o.Version)}
+	return int(C.hook_find(C.uint32_t(op), C.uint32_t(encoding), C.uint32_t(activation), order))
+}
 
 // CellOffset is where skeep_cell finds an index, in bytes from the view's data. The view must be right.
 func CellOffset(v *core.View, i [4]int64) int {
