@@ -6,8 +6,10 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,6 +28,9 @@ import (
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	text := reflect.TypeFor[context.Context]()
 	failure := reflect.TypeFor[error]()
+	leaks := make(chan skeep.Leak, 1000)
+	skeep.OnLeak(func(l skeep.Leak) { leaks <- l })
+	defer skeep.OnLeak(nil)
 	for _, zero := range []any{
 		new(skeep.Storage), new(skeep.View), new(skeep.ForwardScope), new(skeep.ModelScope), new(skeep.Mark), new(skeep.Copier), new(skeep.Pool),
 		new(exec.Eager), new(Model), new(Session), new(Divergence), new(tokenizer.Tokenizer), new(gguf.File), new(load.Weights),
@@ -44,6 +49,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 					}
 				}()
 				fresh := reflect.New(v.Type().Elem())
+				defer closeAny(fresh) // a zero ModelScope can be allocated in
 				in := []reflect.Value{fresh}
 				for a := 1; a < m.Type.NumIn(); a++ {
 					switch at := m.Type.In(a); {
@@ -57,6 +63,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 					}
 				}
 				for _, out := range m.Func.Call(in) {
+					defer closeAny(out)
 					switch {
 					case out.Type() == failure && !out.IsNil():
 						require.NotEmpty(t, out.Interface().(error).Error())
@@ -71,6 +78,14 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 			})
 		}
 	}
+	for range 3 { // cleanups run some time after a collection
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	for len(leaks) > 0 {
+		leak := <-leaks
+		t.Errorf("%d bytes of %q were not closed, made at\n%s", leak.Bytes, leak.Storage, leak.Created)
+	}
 	require.ErrorIs(t, new(skeep.Storage).Close(), skeep.ErrClosed)
 	require.ErrorIs(t, new(skeep.Storage).CloseContext(t.Context()), skeep.ErrClosed)
 	require.Empty(t, new(tokenizer.Tokenizer).Encode("a", tokenizer.Options{BOS: true}))
@@ -78,6 +93,23 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	require.ErrorIs(t, err, skeep.ErrClosed)
 	_, err = new(Model).NewSession()
 	require.ErrorIs(t, err, skeep.ErrArgument)
+}
+
+// closeAny closes what a method was called on or has returned, where that can be closed.
+func closeAny(v reflect.Value) {
+	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
+		return
+	}
+	switch c := v.Interface().(type) {
+	case skeep.View:
+		if s := c.Storage(); s != nil {
+			_ = s.Close()
+		}
+	case io.Closer:
+		_ = c.Close()
+	case interface{ Close() }:
+		c.Close()
+	}
 }
 
 // What a model without weights is asked for in Prepare.
