@@ -93,7 +93,7 @@ typedef int skeep_body_kv_store(const char *in, size_t n, char *out);
 /* Query rows (token-major) against one chunk [begin, end) of positions of one sequence and KV head. Token t sees
  * the positions [lo[t], hi[t]), all stored, hi - lo <= capacity; k and v are slot 0, slots *_slot bytes apart. begin
  * is a multiple of SKEEP_ATTEND_BLOCK. Writes of each row its largest score (-inf without any), the sum of
- * exp(score - largest) and acc = sum of exp(score - largest) * value, rows round_up(v_dim, 8) apart. */
+ * exp(score - largest) and acc = sum of exp(score - largest) * shrink * value, rows round_up(v_dim, 8) apart. */
 #define SKEEP_ATTEND_BLOCK 64
 #define SKEEP_ATTEND_ROWS 32
 struct skeep_attend_tile {
@@ -102,7 +102,7 @@ struct skeep_attend_tile {
   int64_t capacity, begin, end;
   const int64_t *lo, *hi;
   size_t tokens, heads, k_dim, v_dim; /* tokens * heads <= SKEEP_ATTEND_ROWS */
-  float scale, softcap;
+  float scale, softcap, shrink; /* shrink: a power of two */
   float *most, *sum, *acc;
   float *scratch; /* skeep_attend_scratch floats, 64-byte aligned */
 };

@@ -5,6 +5,7 @@
  * with its chunks spread over threads gives the same bits. */
 #include "op_positions.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #if defined(__clang__)
@@ -15,6 +16,10 @@
 #define CHUNKS 8      /* a row sees at most one more (chunks begin at absolute positions) */
 #define SPREAD (SKEEP_POOL_SHARED / sizeof(float)) /* partial results that there is room for */
 
+/* Of finite values no sum over fewer than 2^31 positions overflows that was formed with weights times SHRUNK. Tiles with a
+ * sum that overflowed are run again so, and give the elements that did. */
+#define SHRUNK 0x1p-32f
+
 struct attend {
   const skeep_view *q, *k, *v, *positions, *sequences, *y;
   skeep_attend_params params;
@@ -24,7 +29,7 @@ struct attend {
   int64_t tiles, per_task, v_padded;
   /* Chunks of one token spread over tasks: */
   int64_t chunk, chunks, first_tile;
-  float *partial;
+  float *partial, shrink;
   int64_t widest; /* positions that one row sees, at most */
   skeep_status status;
   struct indices *now; /* tiles count tokens from its first */
@@ -55,8 +60,8 @@ static int64_t chunk_of(int64_t positions) {
 static struct partial partial_at(float *p, int64_t rows) { return (struct partial){p, p + rows, p + 2 * rows}; }
 static int64_t partial_size(const struct attend *a, int64_t rows) { return rows * (2 + a->v_padded); }
 
-static void chunk_run(const struct attend *a, const struct rows *r, int64_t begin, int64_t end, struct partial out,
-                      float *scratch) {
+static void chunk_run(const struct attend *a, const struct rows *r, int64_t begin, int64_t end, float shrink,
+                      struct partial out, float *scratch) {
   const int64_t size = a->size;
   const char *k = operand_start(a->k, size) + r->sequence * operand_step(a->k, 0, size) +
                   r->kv_head * operand_step(a->k, 1, size);
@@ -81,6 +86,7 @@ static void chunk_run(const struct attend *a, const struct rows *r, int64_t begi
       .v_dim = (size_t)a->v->layout.shape[3],
       .scale = a->params.scale,
       .softcap = a->params.softcap,
+      .shrink = shrink,
       .most = out.most,
       .sum = out.sum,
       .acc = out.acc,
@@ -113,15 +119,41 @@ static void chunk_add(const struct attend *a, const struct rows *r, int64_t begi
   }
 }
 
-static void rows_finish(const struct attend *a, const struct rows *r, struct partial total) {
+/* acc[0 .. n) /= sum. Returns whether one of acc is not finite though the weights were. */
+static int row_divide(float *acc, float sum, int64_t n) {
+  uint32_t infinite = 0;
+  for (int64_t d = 0; d < n; d++) {
+    uint32_t bits;
+    memcpy(&bits, acc + d, sizeof bits);
+    infinite |= (bits & 0x7f800000) == 0x7f800000;
+    acc[d] /= sum;
+  }
+  return infinite && isfinite(sum);
+}
+
+/* What the weights were shrunk by back to the quotient. A mean of finite values is no larger than they are: if it seems so, by
+ * rounding. */
+static float grown(float mean) {
+  return isfinite(mean) ? fminf(fmaxf(mean * (1 / SHRUNK), -FLT_MAX), FLT_MAX) : mean;
+}
+
+/* Writes y and returns whether a second run, with shrunk weights, is due: it replaces the elements that are not finite. */
+static int rows_finish(const struct attend *a, const struct rows *r, float shrink, struct partial total) {
   const int64_t n = a->v->layout.shape[3];
+  int again = 0;
   for (int64_t i = 0; i < r->tokens * r->heads; i++) {
     char *y = operand_start(a->y, 4) + (a->now->first + r->token + i / r->heads) * operand_step(a->y, 0, 4) +
               (r->head + i % r->heads) * operand_step(a->y, 1, 4);
     float *acc = total.acc + i * a->v_padded;
-    for (int64_t d = 0; d < n; d++) acc[d] /= total.sum[i];
+    again |= row_divide(acc, total.sum[i], n);
+    for (int64_t d = 0; shrink != 1 && d < n; d++) {
+      float before;
+      memcpy(&before, y + d * 4, sizeof before);
+      acc[d] = isfinite(before) || !isfinite(total.sum[i]) ? before : grown(acc[d]);
+    }
     memcpy(y, acc, (size_t)n * sizeof(float));
   }
+  return again && shrink == 1;
 }
 
 /* Which rows tile i has; tokens after the first `r->tokens` ones of *token .. *end are left for the next call. */
@@ -155,12 +187,15 @@ static void tile_run(const struct attend *a, int64_t tile, float *scratch) {
     float *rest = scratch + (2 * partial_size(a, rows) + 15) / 16 * 16;
     int64_t lo = r.lo[0], hi = r.hi[0];
     for (int64_t t = 1; t < r.tokens; t++) lo = least(lo, r.lo[t]), hi = most(hi, r.hi[t]);
-    uint32_t started = 0;
-    for (int64_t c = lo / chunk * chunk; c < hi; c += chunk) {
-      chunk_run(a, &r, c, c + chunk, part, rest);
-      chunk_add(a, &r, c, c + chunk, total, part, &started);
+    int again = 1;
+    for (float shrink = 1; again; shrink = SHRUNK) {
+      uint32_t started = 0;
+      for (int64_t c = lo / chunk * chunk; c < hi; c += chunk) {
+        chunk_run(a, &r, c, c + chunk, shrink, part, rest);
+        chunk_add(a, &r, c, c + chunk, total, part, &started);
+      }
+      again = rows_finish(a, &r, shrink, total);
     }
-    rows_finish(a, &r, total);
   }
 }
 
@@ -177,7 +212,24 @@ static void spread_task(void *arg, uint32_t task, void *scratch) {
   tile_rows(a, a->first_tile + task / a->chunks, &token, &end, &r);
   const int64_t begin = (r.lo[0] / a->chunk + task % a->chunks) * a->chunk;
   float *out = a->partial + task * partial_size(a, a->head_tile);
-  chunk_run(a, &r, begin, begin + a->chunk, partial_at(out, r.heads), scratch);
+  chunk_run(a, &r, begin, begin + a->chunk, a->shrink, partial_at(out, r.heads), scratch);
+}
+
+/* Adds up the chunks of these tiles of one token and writes y; returns whether sums overflowed. */
+static int spread_finish(const struct attend *a, int64_t tiles) {
+  const int64_t size = partial_size(a, a->head_tile);
+  int again = 0;
+  for (int64_t i = 0; i < tiles; i++) {
+    struct rows r;
+    int64_t token = -1, end = 0;
+    uint32_t started = 1; /* the first chunk is the total */
+    tile_rows(a, a->first_tile + i, &token, &end, &r);
+    float *p = a->partial + i * a->chunks * size;
+    for (int64_t c = 1; c < a->chunks; c++)
+      chunk_add(a, &r, 0, INT64_MAX, partial_at(p, r.heads), partial_at(p + c * size, r.heads), &started);
+    again |= rows_finish(a, &r, a->shrink, partial_at(p, r.heads));
+  }
+  return again;
 }
 
 /* One token whose tiles are too few for the threads: as many tiles at a time as the partial results have room for. */
@@ -186,17 +238,11 @@ static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_
   skeep_status st = skeep_ok();
   a->partial = turn.shared;
   for (a->first_tile = 0; st.code == SKEEP_OK && a->first_tile < a->tiles; a->first_tile += at_a_time) {
-    const int64_t tiles = least(at_a_time, a->tiles - a->first_tile), size = partial_size(a, a->head_tile);
-    st = skeep_turn_run(&turn, spread_task, a, (uint32_t)(tiles * a->chunks));
-    for (int64_t i = 0; st.code == SKEEP_OK && i < tiles; i++) {
-      struct rows r;
-      int64_t token = -1, end = 0;
-      uint32_t started = 1; /* the first chunk is the total */
-      tile_rows(a, a->first_tile + i, &token, &end, &r);
-      float *p = a->partial + i * a->chunks * size;
-      for (int64_t c = 1; c < a->chunks; c++)
-        chunk_add(a, &r, 0, INT64_MAX, partial_at(p, r.heads), partial_at(p + c * size, r.heads), &started);
-      rows_finish(a, &r, partial_at(p, r.heads));
+    const int64_t tiles = least(at_a_time, a->tiles - a->first_tile);
+    int again = 1;
+    for (a->shrink = 1; again && st.code == SKEEP_OK; a->shrink = SHRUNK) {
+      st = skeep_turn_run(&turn, spread_task, a, (uint32_t)(tiles * a->chunks));
+      again = st.code == SKEEP_OK && spread_finish(a, tiles);
     }
   }
   skeep_turn_give(&turn);

@@ -102,11 +102,11 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
   }
 }
 
-/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched. *most is the running maximum; returns
- * the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but -inf so far) counts
- * as 0, so that such scores weigh 0. */
-static inline float attend_weights(float *scores, size_t begin, size_t end, float scale, float softcap, float *most,
-                                   float *sums) {
+/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched; their sum is without `shrink`. *most is the
+ * running maximum; returns the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but
+ * -inf so far) counts as 0, so that such scores weigh 0. */
+static inline float attend_weights(float *scores, size_t begin, size_t end, float scale, float softcap, float shrink,
+                                   float *most, float *sums) {
   const v8 low = v8_set(-INFINITY);
   const size_t aligned = begin / 8 * 8;
   v8 largest = v8_set(*most);
@@ -127,7 +127,7 @@ static inline float attend_weights(float *scores, size_t begin, size_t end, floa
   }
   for (size_t j = aligned; j < end; j += 8) {
     const v8 w = v8_exp(v8_sub(v8_load(scores + j), v8_set(base)));
-    v8_store(scores + j, w);
+    v8_store(scores + j, v8_mul(w, v8_set(shrink)));
     sum = v8_add(sum, w);
   }
   v8_store(sums, sum);
@@ -207,7 +207,7 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
     for (size_t r = 0; r < rows; r++) {
       if (from[r] >= to[r]) continue;
       const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], scale, a->softcap,
-                                          a->most + r, sums + r * 8);
+                                          a->shrink, a->most + r, sums + r * 8);
       float *acc = a->acc + r * v_dim;
       if (factor != 1)
         for (size_t d = 0; d < v_dim; d += 8) v8_store(acc + d, v8_mul(v8_load(acc + d), v8_set(factor)));

@@ -1,6 +1,6 @@
 /* Root mean square normalisation with residuals. The squares are summed in double, lane by lane along the row, so
- * that the length of the row costs no accuracy and the square cannot overflow. Where the inverse root is beyond a
- * normal float (rows near either end of the range), a power of two goes over to the elements. */
+ * that the length of the row costs no accuracy and the square cannot overflow. An element is scaled, weighted and added in
+ * double too: the inverse root or the quotient may be out of the range of floats where the result is not. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif
@@ -20,15 +20,13 @@ void DENSE(norm_f32)(const struct skeep_norm_rows *a) {
       squares = d8_fma(wide, wide, squares);
     }
     if (sum) x = sum, before = NULL; /* sum may have replaced x or before */
-    const double root = 1 / sqrt(d8_sum(squares) / (double)a->n + (double)a->eps);
-    const double lift = root > 0x1p100 ? 0x1p64 : root < 0x1p-100 ? 0x1p-64 : 1;
-    const v8 lifted = v8_set((float)lift), inverse = v8_set((float)(root / lift));
+    const d8 inverse = d8_set(1 / sqrt(d8_sum(squares) / (double)a->n + (double)a->eps));
     for (size_t i = 0; i < a->n; i += 8) {
       v8 s = v8_get(x + 4 * i, a->n - i);
       if (before) s = v8_add(s, v8_get(before + 4 * i, a->n - i));
-      s = v8_mul(v8_mul(v8_mul(s, lifted), inverse), v8_get(a->w + 4 * i, a->n - i));
-      if (after) s = v8_add(s, v8_get(after + 4 * i, a->n - i));
-      v8_put(y + 4 * i, s, a->n - i);
+      d8 wide = d8_mul(d8_mul(d8_widen(s), inverse), d8_widen(v8_get(a->w + 4 * i, a->n - i)));
+      if (after) wide = d8_add(wide, d8_widen(v8_get(after + 4 * i, a->n - i)));
+      v8_put(y + 4 * i, d8_narrow(wide), a->n - i);
     }
   }
 }
