@@ -187,3 +187,87 @@ func TestDenseNormAnywhere(t *testing.T) {
 		m.norms(1+m.r.IntN(40), float32(math.Abs(float64(m.finite()))), m.finite, before, m.finite, after)
 	}
 }
+
+// The products of a turn may overflow under a magnitude above 1 where their difference does not.
+func TestDenseRopeAnywhere(t *testing.T) {
+	m := newMaker(t, 23)
+	const heads, dim = 20, 8
+	x, y, position := m.make(tensor.EncF32, 0, 1, heads, dim), m.make(tensor.EncF32, 0, 1, heads, dim), m.make(tensor.EncI32, 0, 1)
+	for i := range 300 {
+		large := m.finite()
+		x.fill(m.finite)
+		if i%2 == 1 {
+			x.fill(func() float32 { return large * (1 - m.r.Float32()/100) })
+		}
+		p := core.RopeParams{Form: uint32(i / 2 % 2), Dims: dim, Base: 10, Scale: 1, AttnFactor: 1}
+		if i%3 > 0 {
+			p.AttnFactor = float32(math.Ldexp(float64(m.normal()), m.r.IntN(100)-97))
+		}
+		at := m.r.IntN(1000)
+		position.setInt(at, 0)
+		m.ok(core.Rope(densePool(t, 1), nil, x.v(), position.v(), nil, p, y.v()))
+		for h := range heads {
+			for j := range dim {
+				pair, other, sign := j/2, j^1, float64(2*(j%2)-1)
+				if p.Form == 1 {
+					pair, other, sign = j%(dim/2), (j+dim/2)%dim, float64(2*(j/(dim/2))-1)
+				}
+				sin, cos := math.Sincos(ropeAngle(p, pair, at, 1))
+				u, v, magnitude := float64(x.f32(0, h, j)), float64(x.f32(0, h, other)), float64(p.AttnFactor)
+				m.close(y.f32(0, h, j), (u*cos+sign*v*sin)*magnitude, 4e-7*(math.Abs(u)+math.Abs(v))*math.Abs(magnitude)+0x1p-145,
+					fmt.Sprintf("%g and %g at %d, times %g,", u, v, at, magnitude))
+			}
+		}
+	}
+}
+
+func TestDenseSoftcapAnywhere(t *testing.T) {
+	m := newMaker(t, 24)
+	x, y := m.make(tensor.EncF32, 0, 50), m.make(tensor.EncF32, 0, 50)
+	for range 500 {
+		limit := float32(math.Abs(float64(m.finite())))
+		if limit == 0 {
+			continue
+		}
+		x.fill(m.finite)
+		m.ok(core.Softcap(densePool(t, 1), nil, x.v(), limit, y.v()))
+		for i := range 50 {
+			v := float64(x.f32(i))
+			want := float64(limit) * math.Tanh(v/float64(limit))
+			m.close(y.f32(i), want, 4e-7*math.Abs(want), fmt.Sprintf("softcap(%g, %g)", v, limit))
+		}
+	}
+}
+
+func TestDenseSoftmaxAnywhere(t *testing.T) {
+	m := newMaker(t, 25)
+	for i := range 500 {
+		n := 1 + m.r.IntN(20)
+		x, y := m.make(tensor.EncF32, 0, n), m.make(tensor.EncF32, 0, n)
+		scale := m.finite()
+		exponent := m.r.IntN(277) - 149
+		x.fill(func() float32 { return float32(math.Ldexp(2*m.r.Float64()-1, exponent)) })
+		if i%2 == 0 { // so that the differences count
+			scale = float32(min(math.MaxFloat32, math.Ldexp(float64(m.normal()), 2-exponent)))
+		}
+		if i%7 == 0 {
+			x.fill(m.finite)
+		}
+		if math.IsInf(float64(scale), 0) {
+			continue
+		}
+		m.ok(core.Softmax(densePool(t, 1), nil, x.v(), scale, y.v()))
+		top, sum := math.Inf(-1), 0.0
+		for j := range n {
+			top = max(top, float64(scale)*float64(x.f32(j)))
+		}
+		for j := range n {
+			sum += math.Exp(float64(scale)*float64(x.f32(j)) - top)
+		}
+		for j := range n {
+			away := top - float64(scale)*float64(x.f32(j))
+			want := math.Exp(-away) / sum
+			m.close(y.f32(j), want, want*(5e-7+min(away, 1e6)*1.3e-7), fmt.Sprintf("softmax of %g under %g, %g away,", x.f32(j), scale, away))
+		}
+	}
+}
