@@ -39,7 +39,7 @@ func TestDenseAttendSumsThatOverflow(t *testing.T) {
 		}{{3e38, 8, 2, 1}, {3e38, 20, 5, 3}, {1e37, 64, 64, 4}, {1e37, 16, 1200, 2}, {3e36, 8, 5000, 1}, {math.MaxFloat32, 8, 1300, 1}} {
 			name := fmt.Sprint(e, " ", c)
 			s := attentionShape{dim: c.dim, vDim: c.dim, kvHeads: 1, group: c.group, capacity: c.n, sequences: 1, e: e,
-				p: core.AttendParams{Scale: 0.01}, first: []int{max(0, c.n-40)}, tokens: []int{min(c.n, 40)}}
+				p: tensor.AttendParams{Scale: 0.01}, first: []int{max(0, c.n-40)}, tokens: []int{min(c.n, 40)}}
 			a := m.attention(s)
 			v := m.make(tensor.EncF32, 0, c.n, 1, c.dim).fill(m.normal)
 			for j := range c.n { // the odd elements are ordinary
@@ -199,7 +199,7 @@ func TestDenseRopeAnywhere(t *testing.T) {
 		if i%2 == 1 {
 			x.fill(func() float32 { return large * (1 - m.r.Float32()/100) })
 		}
-		p := core.RopeParams{Form: uint32(i / 2 % 2), Dims: dim, Base: 10, Scale: 1, AttnFactor: 1}
+		p := tensor.RopeParams{Form: tensor.RopeForm(i / 2 % 2), Dims: dim, Base: 10, Scale: 1, AttnFactor: 1}
 		if i%3 > 0 {
 			p.AttnFactor = float32(math.Ldexp(float64(m.normal()), m.r.IntN(100)-97))
 		}
