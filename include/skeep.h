@@ -503,8 +503,8 @@ typedef struct skeep_rope_params {
 /* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
  * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
  * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
- * attn_factor and by nothing else; a result within F32 is right also where its two products are not. Elements from dims on are copied. From one position to the next no pair may turn by
- * more than 2048 radians: a base, scale or ext_factor that makes it is ERR_ARGUMENT, a factor ERR_VALUE on factors. A
+ * attn_factor and by nothing else; a result within F32 is right also where its two products are not. Elements from dims
+ * on are copied. From one position to the next no pair may turn by more than 2048 radians: a base, scale or ext_factor that makes it is ERR_ARGUMENT, a factor ERR_VALUE on factors. A
  * position that takes an angle to 2^31 is ERR_INDEX. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
                                   const skeep_view *factors, skeep_rope_params params, const skeep_view *y);
@@ -531,9 +531,9 @@ typedef struct skeep_attend_params {
  * capacity) and sees it when q >= max(0, p - window + 1). One streaming pass (Milakov & Gimelshein 2018).
  * Let m be the largest position of a row's sequence in this call: a row that would need a position
  * <= m - capacity, which is overwritten, is ERR_SHAPE on k_cache before any output. A row whose scores are all -inf is
- * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0. The mean of
- * finite values is finite, also where their sum is beyond F32. A row's bits depend neither on the other rows of the call nor on
- * the number of threads; y's head_dim is that of the values. */
+ * NaN, and so is one with a score (or q.k under a scale of 2^-40 or more) above the range of F32; below it they weigh 0.
+ * The mean of finite values is finite, also where their sum is beyond F32. A row's bits depend neither on the other rows
+ * of the call nor on the number of threads; y's head_dim is that of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q, const skeep_view *k_cache,
                                     const skeep_view *v_cache, const skeep_view *positions, const skeep_view *sequences,
                                     skeep_attend_params params, const skeep_view *y);
