@@ -75,13 +75,25 @@ SKEEP_INLINE void word_widen(const skeep_block_a8 *a, size_t groups, int16_t *x1
                        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[i / 8].qs + i % 8 * 16))));
 }
 
+/* The sections of `panels` panels against some tokens. One function serves all forms: it knows nothing of them. */
+static __attribute__((noinline)) void word_sections(const struct word_group *cells, size_t panels,
+                                                    const int16_t *x16, const struct section *first, size_t tokens) {
+  const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
+  struct section s = *first;
+  for (size_t p = 0; p < panels; p += step, s.y += step * PANEL, s.rows -= step * PANEL) {
+    const struct word_group *cell = cells + p * (SKEEP_SECTION / 32);
+#define CALL(panels, tokens) word_section(cell, x16, &s, panels, tokens)
+    PANEL_CASES(step, tokens, CALL)
+#undef CALL
+  }
+}
+
 SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
                                size_t bytes) {
   struct word_group *cells = tile->scratch;
   int16_t *x16 = (int16_t *)(cells + PANELS * (SKEEP_SECTION / 32));
   for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
     const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
-    const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
       const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
       for (size_t p = 0; p < panels; p++) {
@@ -95,20 +107,15 @@ SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_gro
         tokens = (tile->tokens - t + parts - 1) / parts;
         for (size_t i = 0; i < tokens; i++)
           word_widen((const skeep_block_a8 *)(x + (int64_t)(t + i) * tile->x_stride), groups, x16 + i * SKEEP_SECTION);
-        for (size_t p = 0; p < panels; p += step) {
-          const struct section s = {NULL,
-                                    x + (int64_t)t * tile->x_stride,
-                                    tile->x_stride,
-                                    tile->y + (int64_t)t * tile->y_stride + o + p * PANEL,
-                                    tile->y_stride,
-                                    tile->rows - o - p * PANEL,
-                                    groups,
-                                    k == 0};
-          const struct word_group *cell = cells + p * (SKEEP_SECTION / 32);
-#define CALL(panels, tokens) word_section(cell, x16, &s, panels, tokens)
-          PANEL_CASES(step, tokens, CALL)
-#undef CALL
-        }
+        const struct section s = {NULL,
+                                  x + (int64_t)t * tile->x_stride,
+                                  tile->x_stride,
+                                  tile->y + (int64_t)t * tile->y_stride + o,
+                                  tile->y_stride,
+                                  tile->rows - o,
+                                  groups,
+                                  k == 0};
+        word_sections(cells, panels, x16, &s, tokens);
       }
     }
   }
