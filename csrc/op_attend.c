@@ -26,7 +26,8 @@ struct attend {
   skeep_body_attend *body;
   int64_t tokens, kv_heads, capacity, size;
   int64_t group, head_tile, head_tiles, token_tile; /* query heads per KV head, and per tile */
-  int64_t tiles, per_task, v_padded;
+  int64_t tiles, v_padded;
+  struct tasks tasks; /* of tiles */
   /* Chunks of one token spread over tasks: */
   int64_t chunk, chunks, first_tile;
   float *partial, shrink;
@@ -48,7 +49,7 @@ struct partial {
 
 static void sees(const struct attend *a, int64_t t, int64_t *lo, int64_t *hi) {
   *hi = a->now->position[t] + (int64_t)1;
-  *lo = a->params.window ? most(0, *hi - a->params.window) : 0;
+  *lo = a->params.window ? max_i64(0, *hi - a->params.window) : 0;
 }
 
 static int64_t chunk_of(int64_t positions) {
@@ -161,11 +162,11 @@ static void tile_rows(const struct attend *a, int64_t tile, int64_t *token, int6
   const int64_t part = tile % a->head_tiles;
   if (*token < 0) {
     *token = tile / a->head_tiles / a->kv_heads * a->token_tile;
-    *end = least(*token + a->token_tile, a->now->tokens);
+    *end = min_i64(*token + a->token_tile, a->now->tokens);
   }
   r->kv_head = tile / a->head_tiles % a->kv_heads;
   r->head = r->kv_head * a->group + part * a->head_tile;
-  r->heads = least(a->head_tile, a->group - part * a->head_tile);
+  r->heads = min_i64(a->head_tile, a->group - part * a->head_tile);
   r->token = *token;
   r->sequence = a->now->sequence[r->token];
   r->tokens = 0;
@@ -186,7 +187,7 @@ static void tile_run(const struct attend *a, int64_t tile, float *scratch) {
     const struct partial total = partial_at(scratch, rows), part = partial_at(scratch + partial_size(a, rows), rows);
     float *rest = scratch + (2 * partial_size(a, rows) + 15) / 16 * 16;
     int64_t lo = r.lo[0], hi = r.hi[0];
-    for (int64_t t = 1; t < r.tokens; t++) lo = least(lo, r.lo[t]), hi = most(hi, r.hi[t]);
+    for (int64_t t = 1; t < r.tokens; t++) lo = min_i64(lo, r.lo[t]), hi = max_i64(hi, r.hi[t]);
     int again = 1;
     for (float shrink = 1; again; shrink = SHRUNK) {
       uint32_t started = 0;
@@ -201,7 +202,7 @@ static void tile_run(const struct attend *a, int64_t tile, float *scratch) {
 
 static void attend_task(void *arg, uint32_t task, void *scratch) {
   const struct attend *a = arg;
-  for (int64_t i = task * a->per_task; i < least((task + 1) * a->per_task, a->tiles); i++) tile_run(a, i, scratch);
+  for (uint64_t i = tasks_begin(&a->tasks, task); i < tasks_end(&a->tasks, task); i++) tile_run(a, (int64_t)i, scratch);
 }
 
 /* One token, one tile and chunk per task. */
@@ -238,7 +239,7 @@ static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_
   skeep_status st = skeep_ok();
   a->partial = turn.shared;
   for (a->first_tile = 0; st.code == SKEEP_OK && a->first_tile < a->tiles; a->first_tile += at_a_time) {
-    const int64_t tiles = least(at_a_time, a->tiles - a->first_tile);
+    const int64_t tiles = min_i64(at_a_time, a->tiles - a->first_tile);
     int again = 1;
     for (a->shrink = 1; again && st.code == SKEEP_OK; a->shrink = SHRUNK) {
       st = skeep_turn_run(&turn, spread_task, a, (uint32_t)(tiles * a->chunks));
@@ -257,7 +258,7 @@ static void attend_read(void *arg) {
   a->widest = 0;
   for (int64_t t = 0; t < a->now->tokens && a->status.code == SKEEP_OK; t++) {
     sees(a, t, &lo, &hi);
-    a->widest = most(a->widest, hi - lo);
+    a->widest = max_i64(a->widest, hi - lo);
     if (hi - lo > a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
   }
 }
@@ -269,7 +270,7 @@ static void attend_check(void *arg) {
   for (a->now->first = 0; a->now->first < a->tokens; a->now->first += a->now->tokens) {
     a->status = indices_read(a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
     if (a->status.code != SKEEP_OK) return;
-    for (int64_t t = 0; t < a->now->tokens; t++) last = most(last, a->now->position[t]);
+    for (int64_t t = 0; t < a->now->tokens; t++) last = max_i64(last, a->now->position[t]);
   }
   for (a->now->first = 0; a->now->first < a->tokens; a->now->first += a->now->tokens) {
     a->status = indices_read(a->now, a->positions, a->sequences, a->k->layout.shape[0], 3);
@@ -280,7 +281,7 @@ static void attend_check(void *arg) {
       if (a->sequences) { /* the last position of its own sequence decides */
         own = a->now->position[t];
         for (int64_t u = 0; u < a->tokens; u++)
-          if (operand_i32(a->sequences, u) == a->now->sequence[t]) own = most(own, operand_i32(a->positions, u));
+          if (operand_i32(a->sequences, u) == a->now->sequence[t]) own = max_i64(own, operand_i32(a->positions, u));
       }
       if (lo <= own - a->capacity) a->status = skeep_fail(SKEEP_ERR_SHAPE, 1, 2);
     }
@@ -299,9 +300,9 @@ static skeep_status attend_tiles(struct attend *a, size_t scratch) {
     if (need <= scratch) break;
   }
   if (!rows) return skeep_fail(SKEEP_ERR_MEMORY, -1, need);
-  a->head_tile = least(a->group, rows);
+  a->head_tile = min_i64(a->group, rows);
   a->head_tiles = (a->group - 1) / a->head_tile + 1;
-  a->token_tile = most(1, rows / a->head_tile);
+  a->token_tile = max_i64(1, rows / a->head_tile);
   return skeep_ok();
 }
 
@@ -317,11 +318,11 @@ static skeep_status attend_run(struct attend *a, skeep_pool *pool) {
     const int64_t at_a_time = (int64_t)SPREAD / (a->chunks * partial_size(a, a->head_tile));
     if (a->chunks > 1 && at_a_time) return spread_run(a, pool, at_a_time);
   }
-  const int64_t worth = 32768; /* multiplications */
+  const uint64_t worth = 32768; /* multiplications */
   const int64_t row = a->widest * (a->k->layout.shape[3] + a->v->layout.shape[3]);
-  const int64_t tile = row * a->head_tile * least(a->token_tile, a->now->tokens);
-  a->per_task = (worth - 1) / tile + 1;
-  return skeep_pool_run(pool, attend_task, a, (uint32_t)((a->tiles - 1) / a->per_task + 1));
+  const int64_t tile = row * a->head_tile * min_i64(a->token_tile, a->now->tokens);
+  a->tasks = tasks_of(pool, (uint64_t)a->tiles, (uint64_t)tile, worth, TASKS_UNEVEN); /* later tokens see more */
+  return skeep_pool_run(pool, attend_task, a, a->tasks.count);
 }
 
 static skeep_status attend(struct skeep_op *op, const skeep_attend_params *params) {

@@ -10,7 +10,7 @@ struct kv_store {
   const skeep_view *in[2], *positions, *sequences, *cache[2]; /* keys, values */
   skeep_body_kv_store *body;
   int64_t tokens, heads, capacity, size;
-  uint32_t per_task;
+  struct tasks tasks; /* a unit: one head of keys or of values, of all tokens whose indices were read */
   skeep_status status;
   struct indices *now;
   uint64_t too_large[2]; /* flat position of the first key and value that the cache cannot hold, or UINT64_MAX */
@@ -73,13 +73,12 @@ static void kv_store_refuse(struct kv_store *s, uint32_t which, int64_t t, int64
   }
 }
 
-/* A unit is one head of keys or of values, of all tokens whose indices were read. */
 static void kv_store_task(void *arg, uint32_t task, void *scratch) {
   struct kv_store *s = arg;
   (void)scratch;
-  for (uint32_t unit = task * s->per_task; unit < (task + 1) * s->per_task && unit < 2 * s->heads; unit++) {
+  for (uint64_t unit = tasks_begin(&s->tasks, task); unit < tasks_end(&s->tasks, task); unit++) {
     const skeep_view *in = s->in[unit & 1], *cache = s->cache[unit & 1];
-    const int64_t h = unit >> 1;
+    const int64_t h = (int64_t)(unit >> 1);
     for (int64_t i = 0; i < s->now->tokens; i++) {
       const int64_t t = s->now->first + i;
       if (s->body(operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4),
@@ -87,7 +86,7 @@ static void kv_store_task(void *arg, uint32_t task, void *scratch) {
                   operand_start(cache, s->size) + s->now->sequence[i] * operand_step(cache, 0, s->size) +
                       h * operand_step(cache, 1, s->size) +
                       s->now->position[i] % s->capacity * operand_step(cache, 2, s->size)))
-        kv_store_refuse(s, unit & 1, t, h);
+        kv_store_refuse(s, (uint32_t)(unit & 1), t, h);
     }
   }
 }
@@ -117,12 +116,12 @@ static skeep_status kv_store(struct skeep_op *op) {
   SKEEP_TRY(indices_check(s.positions, s.sequences, 2, s.tokens));
   SKEEP_TRY(guarded(kv_store_check, &s));
   SKEEP_TRY(s.status);
-  const int64_t worth = 16384, unit = least(s.tokens, INDICES) * s.in[0]->layout.shape[2];
-  s.per_task = (uint32_t)((worth - 1) / unit + 1);
+  const uint64_t size = (uint64_t)(min_i64(s.tokens, INDICES) * s.in[0]->layout.shape[2]);
+  s.tasks = tasks_of(op->pool, 2 * (uint64_t)s.heads, size, 16384, TASKS_EVEN);
   for (now.first = 0; now.first < s.tokens; now.first += now.tokens) {
     SKEEP_TRY(guarded(kv_store_read, &s));
     SKEEP_TRY(s.status);
-    SKEEP_TRY(skeep_pool_run(op->pool, kv_store_task, &s, (uint32_t)((2 * s.heads - 1) / s.per_task + 1)));
+    SKEEP_TRY(skeep_pool_run(op->pool, kv_store_task, &s, s.tasks.count));
   }
   for (int32_t i = 0; i < 2; i++)
     if (s.too_large[i] != UINT64_MAX) return skeep_fail(SKEEP_ERR_VALUE, i, s.too_large[i]);

@@ -1,5 +1,6 @@
 /* Products: y = x * transpose(w), one or several that share x, in one parallel region. */
 #include "op_operand.h"
+#include "op_tasks.h"
 
 #define WEIGHTS 3
 #define ROWS 48                 /* a task has a multiple of them: bodies take 8, 16 and 24 rows at once */
@@ -62,7 +63,7 @@ static void task(void *arg, uint32_t index, void *scratch) {
 }
 
 static skeep_status run(struct products *p, skeep_pool *pool) {
-  const uint32_t wanted = 4 * skeep_pool_threads(pool); /* tasks, so that a slow worker delays little */
+  const uint32_t wanted = TASKS_EVEN * skeep_pool_threads(pool); /* tasks */
   size_t tiles = 0, by_cache = TASK_X / (size_t)(p->x_stride ? p->x_stride : 1);
   for (uint32_t i = 0; i < p->count; i++) {
     struct weight *w = &p->weight[i];

@@ -3,9 +3,7 @@
 #define SKEEP_OP_POSITIONS_H
 
 #include "op_operand.h"
-
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+#include "op_tasks.h"
 
 /* Runs check(arg) where a fault of a mapped page is survived. */
 static inline skeep_status guarded(void (*check)(void *arg), void *arg) {
@@ -28,7 +26,7 @@ static inline int64_t sequence_of(const skeep_view *sequences, int64_t t) {
  * the positions. */
 static inline skeep_status indices_read(struct indices *n, const skeep_view *positions, const skeep_view *sequences,
                                         int64_t sequence_count, int32_t operand) {
-  n->tokens = least(INDICES, positions->layout.shape[0] - n->first);
+  n->tokens = min_i64(INDICES, positions->layout.shape[0] - n->first);
   for (int64_t i = 0; i < n->tokens; i++) {
     const int64_t position = operand_i32(positions, n->first + i), sequence = sequence_of(sequences, n->first + i);
     if (position < 0) return skeep_fail(SKEEP_ERR_INDEX, operand, (uint64_t)(n->first + i));

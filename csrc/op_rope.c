@@ -15,7 +15,8 @@ struct rope {
   const skeep_view *x, *positions, *factors, *y;
   skeep_rope_params params;
   skeep_body_rope *body;
-  int64_t tokens, per_task;
+  int64_t tokens;
+  struct tasks tasks; /* of tokens */
   double fastest; /* of all pairs, without factors */
   uint64_t bad_position, bad_factor; /* the first that is out of range */
 };
@@ -88,11 +89,11 @@ static void rope_task(void *arg, uint32_t task, void *scratch) {
   const size_t padded = (r->params.dims / 2 + 7) / 8 * 8;
   double *theta = scratch;
   const double fastest = rope_theta(r, theta);
-  const int64_t end = least((task + 1) * r->per_task, r->tokens);
+  const int64_t end = (int64_t)tasks_end(&r->tasks, task);
   if (!(fastest <= FASTEST)) return;
-  for (int64_t first = task * r->per_task, count; first < end; first += count) {
+  for (int64_t first = (int64_t)tasks_begin(&r->tasks, task), count; first < end; first += count) {
     int32_t positions[POSITIONS];
-    count = least(POSITIONS, end - first);
+    count = min_i64(POSITIONS, end - first);
     for (int64_t i = 0; i < count; i++) {
       const int64_t position = position_of(r, first + i, fastest);
       if (position < 0) return;
@@ -169,9 +170,9 @@ static skeep_status rope(struct skeep_op *op, const skeep_rope_params *params) {
   r.bad_position = r.bad_factor = UINT64_MAX;
   SKEEP_TRY(guarded(rope_check, &r));
   SKEEP_TRY(rope_bad(&r));
-  const int64_t size = r.x->layout.shape[1] * r.x->layout.shape[2], worth = 8192;
-  r.per_task = most((r.tokens - 1) / (4 * (int64_t)skeep_pool_threads(op->pool)) + 1, (worth - 1) / size + 1);
-  SKEEP_TRY(skeep_pool_run(op->pool, rope_task, &r, (uint32_t)((r.tokens - 1) / r.per_task + 1)));
+  const uint64_t size = (uint64_t)(r.x->layout.shape[1] * r.x->layout.shape[2]);
+  r.tasks = tasks_of(op->pool, (uint64_t)r.tokens, size, 8192, TASKS_EVEN);
+  SKEEP_TRY(skeep_pool_run(op->pool, rope_task, &r, r.tasks.count));
   return rope_bad(&r);
 }
 

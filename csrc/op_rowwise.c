@@ -1,5 +1,6 @@
 /* The operations on rows along the last axis that need nothing but their row: norm, glu, add, mul, softmax, softcap. */
 #include "op_operand.h"
+#include "op_tasks.h"
 
 #include <math.h>
 
@@ -15,7 +16,8 @@ struct rowwise {
   char *data[NORM_OPERANDS]; /* NULL: absent */
   int64_t stride[NORM_OPERANDS][3];
   int64_t outer[3], n;
-  uint64_t pieces, units, per_task; /* a unit is one piece of one row */
+  uint64_t pieces;
+  struct tasks tasks; /* a unit is one piece of one row */
   void (*call)(const struct rowwise *w, char *const *at, size_t rows, size_t n);
   void (*body)(void);
   float parameter;
@@ -48,8 +50,8 @@ static void call_norm(const struct rowwise *w, char *const *at, size_t rows, siz
 
 static void rowwise_task(void *arg, uint32_t task, void *scratch) {
   const struct rowwise *w = arg;
-  uint64_t unit = task * w->per_task;
-  const uint64_t end = unit + w->per_task < w->units ? unit + w->per_task : w->units;
+  uint64_t unit = tasks_begin(&w->tasks, task);
+  const uint64_t end = tasks_end(&w->tasks, task);
   (void)scratch;
   while (unit < end) {
     const int64_t row = (int64_t)(unit / w->pieces), at[3] = {row / w->outer[2] / w->outer[1],
@@ -118,12 +120,10 @@ static skeep_status rowwise_run(struct rowwise *w, skeep_pool *pool, const skeep
     drop(w, 2);
   }
   w->pieces = elementwise ? ((uint64_t)w->n + CUT - 1) / CUT : 1;
-  w->units = (uint64_t)(w->outer[0] * w->outer[1] * w->outer[2]) * w->pieces;
   const uint64_t size = w->pieces > 1 ? CUT : (uint64_t)w->n;
-  const uint64_t tasks = 4 * (uint64_t)skeep_pool_threads(pool); /* so that a slow worker delays little */
-  w->per_task = (w->units + tasks - 1) / tasks;
-  if (w->per_task * size < worth) w->per_task = (worth + size - 1) / size;
-  return skeep_pool_run(pool, rowwise_task, w, (uint32_t)((w->units + w->per_task - 1) / w->per_task));
+  const uint64_t rows = (uint64_t)(w->outer[0] * w->outer[1] * w->outer[2]);
+  w->tasks = tasks_of(pool, rows * w->pieces, size, worth, TASKS_EVEN);
+  return skeep_pool_run(pool, rowwise_task, w, w->tasks.count);
 }
 
 /* ---- the operations ---- */

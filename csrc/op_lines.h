@@ -1,0 +1,31 @@
+/* Lines of a view: all indices but one fixed, cells (blocks, or elements when dense) are evenly spaced in every order
+ * family. */
+#ifndef SKEEP_OP_LINES_H
+#define SKEEP_OP_LINES_H
+
+#include "internal.h"
+
+#define SKEEP_LINE_CHUNK 2048 /* elements of a line that are worked on at a time; a multiple of every block */
+#define SKEEP_LARGEST_BLOCK 256
+
+struct skeep_line {
+  char *first;
+  int64_t step; /* bytes from cell to cell */
+};
+
+/* Bytes of a cell of v. */
+static inline uint32_t skeep_cell_bytes(const skeep_view *v) { return skeep_encoding_find(v->encoding)->block_bytes; }
+/* The line of v along axis that begins at index. */
+struct skeep_line skeep_line_of(const skeep_view *v, const int64_t at[4], int axis);
+/* n cells of `size` bytes from one spacing to another. */
+void skeep_cells_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, size_t size);
+/* Decodes the n elements of a line that starts at a block; out has room for whole blocks, raw for them undecoded. */
+void skeep_line_read(const skeep_view *v, skeep_body_decode *decode, struct skeep_line l, int64_t n, char *raw, float *out);
+/* The best skeep_decoder of an encoding, or NULL. */
+skeep_body_decode *skeep_decoder(uint32_t encoding);
+/* The axis along which cells lie closest, the last of equals. */
+int skeep_nearest_axis(const skeep_layout *l);
+/* Copies the elements of x to y, of one dense format and shape, however they lie. In op_convert.c. */
+skeep_status skeep_elements_copy(const skeep_view *x, const skeep_view *y, skeep_pool *pool);
+
+#endif

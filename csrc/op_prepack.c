@@ -1,0 +1,60 @@
+/* prepack: blocks to another order. */
+#include "op_boxes.h"
+#include "op_lines.h"
+#include "op_operand.h"
+
+/* Whole blocks move; a box is a few rows by some blocks, walked block by block so that the side whose rows are
+ * interleaved is touched in sequence. */
+#define RELAY_ROWS 32
+#define RELAY_BLOCKS 64
+
+struct relay {
+  const skeep_view *x, *y;
+  int row_axis, block_axis;
+  struct skeep_boxes boxes;
+};
+
+static void relay_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
+  const struct relay *r = arg;
+  struct skeep_line x[RELAY_ROWS], y[RELAY_ROWS];
+  const int64_t block = r->x->layout.block, n = (extent[r->block_axis] + block - 1) / block;
+  const size_t size = skeep_cell_bytes(r->x);
+  int64_t index[4] = {at[0], at[1], at[2], at[3]};
+  int rows = 0;
+  (void)scratch;
+  for (int64_t o = 0; o < extent[r->row_axis]; o++, index[r->row_axis]++) {
+    x[rows] = skeep_line_of(r->x, index, r->block_axis);
+    y[rows] = skeep_line_of(r->y, index, r->block_axis);
+    if (x[rows].step == (int64_t)size && y[rows].step == (int64_t)size)
+      memcpy(y[rows].first, x[rows].first, (size_t)n * size);
+    else
+      rows++;
+  }
+  for (int64_t b = 0; b < n; b++)
+    for (int o = 0; o < rows; o++) memcpy(y[o].first + b * y[o].step, x[o].first + b * x[o].step, size);
+}
+
+static skeep_status prepack(struct skeep_op *op) {
+  const skeep_view *x = op->v[0], *y = op->v[1];
+  SKEEP_TRY(operand_shape(y, 1, x));
+  if (x->encoding != y->encoding) return skeep_fail(SKEEP_ERR_FORMAT, 1, y->encoding);
+  if (x->layout.block == 1) return skeep_elements_copy(x, y, op->pool);
+  const int k = x->layout.block_axis, rx = x->layout.row_axis, ry = y->layout.row_axis;
+  if (y->layout.block_axis != k) return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)k);
+  if (rx >= 0 && ry >= 0 && rx != ry) return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)rx);
+  struct relay r = {.x = x, .y = y, .block_axis = k, .row_axis = ry >= 0 ? ry : rx >= 0 ? rx : k ? k - 1 : 1};
+  if (r.row_axis == k) return skeep_fail(SKEEP_ERR_LAYOUT, ry >= 0, (uint64_t)k);
+  for (int a = 0; a < 4; a++) {
+    r.boxes.shape[a] = x->layout.shape[a];
+    r.boxes.cut[a] = 1;
+  }
+  r.boxes.cut[r.row_axis] = RELAY_ROWS;
+  r.boxes.cut[k] = RELAY_BLOCKS * (int64_t)x->layout.block;
+  return skeep_boxes_run(&r.boxes, op->pool, relay_box, &r);
+}
+
+skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
+  struct skeep_op op;
+  const skeep_status s = skeep_op_begin(&op, SKEEP_OP_PREPACK, pool, step, (const skeep_view *const[]){x, y}, 2);
+  return s.code ? s : skeep_op_end(&op, prepack(&op));
+}
