@@ -62,13 +62,21 @@ emulated() (
     END { print count + 0 " bodies, " native + 0 " instructions of AVX-512"; exit !count || native }'
 )
 
+# What tests compared of the kernel table, in all steps so far together; what could not be judged is shown in any case.
+rows() { # SETS that nothing could run
+  go run ./tests/rows -without "$1" "$SKEEP_ROWS_RUN" >"$log/judged"; local rc=$?
+  grep '^not judged' "$log/judged" | sed 's/^/      /' >>"$log/skips"
+  cat "$log/judged"
+  return $rc
+}
+
 cmake_build() { # NAME CONFIGURE-FLAGS…
   step "$1" sh -c 'cmake -S . -B "$0" -DSKEEP_WERROR=ON "$@" && cmake --build "$0" -j"$(nproc)" && ctest --test-dir "$0" --output-on-failure' "$log/build" "${@:2}"
   rm -rf "$log/build"
 }
 # What takes long, or instruments and emulators that a first look does not need.
 full() {
-  local isa sanitizer
+  local isa sanitizer without=
   step "go mod tidy" go mod tidy -diff
   step "staticcheck" go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
   have clang-14 "clang-14 is missing" "C warnings, clang" && step "C warnings, clang" warnings clang-14
@@ -76,8 +84,10 @@ full() {
   # not ask for an instruction set ran above.
   for isa in portable avx2; do step "go test, SKEEP_ISA=$isa" env -u SKEEP_TEST_GEMMA SKEEP_ISA=$isa go test -short -count=1 ./go/...; done
   if ! grep -qw avx2 /proc/cpuinfo; then
+    without+=,avx2,avx512
     skip "AVX-512 emulated" "this processor has no AVX2"
   elif ! echo '#include <simde/x86/avx512.h>' | "$CC" -E -x c -o /dev/null - 2>/dev/null; then
+    without+=,avx512
     skip "AVX-512 emulated" "libsimde-dev is missing"
   else
     step "AVX-512 emulated" emulated
@@ -93,7 +103,10 @@ full() {
     step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
     # A test binary cannot start itself again there.
     step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment" ./go/internal/core
+  else
+    without+=,neon,neon_dotprod,neon_i8mm
   fi
+  step "every row of the kernel table was compared" rows "$without"
   if have cmake "cmake is missing" "CMake builds"; then
     have clang-14 "clang-14 is missing" "CMake build, clang" && cmake_build "CMake build, clang" -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
     for sanitizer in address undefined thread; do cmake_build "CMake build, $sanitizer sanitizer" -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
@@ -101,7 +114,11 @@ full() {
 }
 
 short=1
-[ -n "${FULL:-}" ] && short=
+if [ -n "${FULL:-}" ]; then
+  short=
+  export SKEEP_ROWS_RUN=$log/rows # see go/internal/coretest/compare.go
+  mkdir "$SKEEP_ROWS_RUN"
+fi
 step "gofmt" quiet gofmt -l csrc go include tests bench
 step "go vet" go vet ./...
 step "C warnings, $CC" warnings "$CC"

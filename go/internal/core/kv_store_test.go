@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -78,19 +79,21 @@ func TestKVStoreWritesExactlyItsSlots(t *testing.T) {
 			m.everywhere(func(p *core.Pool) core.Status {
 				return core.KVStore(p, nil, k.v(), v.v(), positions.v(), seq.v(), kc.v(), vc.v())
 			}, kc, vc)
-			for _, c := range []struct{ in, cache *operand }{{k, kc}, {v, vc}} {
-				c.cache.each(func(index []int) {
-					n, stored := where[[2]int{index[0], index[2]}]
-					got := c.cache.value(index...)
-					if !stored {
-						if slices.ContainsFunc(c.cache.at(index...), func(b byte) bool { return b != 0xff }) {
-							t.Fatalf("slot %v was written", index)
+			m.judge(tensor.OpKVStore, []*operand{k, v, positions, seq, kc, vc}, append(kc.samples(), vc.samples()...), func(wrong coretest.Wrong) {
+				for _, c := range []struct{ in, cache *operand }{{k, kc}, {v, vc}} {
+					c.cache.each(func(index []int) {
+						n, stored := where[[2]int{index[0], index[2]}]
+						got := c.cache.value(index...)
+						if !stored {
+							if slices.ContainsFunc(c.cache.at(index...), func(b byte) bool { return b != 0xff }) {
+								wrong("slot %v was written", index)
+							}
+						} else if want := rounded(c.in.f32(n, index[1], index[3]), e); !same(got, want) {
+							wrong("%v%v = %g, want %g of %g", e, index, got, want, c.in.f32(n, index[1], index[3]))
 						}
-					} else if want := rounded(c.in.f32(n, index[1], index[3]), e); !same(got, want) {
-						t.Fatalf("%v%v = %g, want %g of %g", e, index, got, want, c.in.f32(n, index[1], index[3]))
-					}
-				})
-			}
+					})
+				}
+			})
 			// Refused before anything is written.
 			refuse := func(operand int32, detail int, what string) {
 				t.Helper()

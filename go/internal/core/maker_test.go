@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -211,6 +212,33 @@ func (m *maker) everywhere(run func(p *core.Pool) core.Status, outputs ...*opera
 			}
 		}
 	}
+}
+
+// judge compares the results of an operation on these operands (C's, in their order, nil for an absent one) and notes
+// the row of the kernel table that they select. elements are some of the results, see coretest.Compare.
+func (m *maker) judge(op tensor.Op, operands []*operand, elements [][]byte, judge func(wrong coretest.Wrong)) {
+	m.t.Helper()
+	views := make([]*core.View, len(operands))
+	for i, o := range operands {
+		views[i] = o.v()
+	}
+	row, st := core.Select(op, views)
+	m.ok(st)
+	coretest.Compare(m.t, row, elements, judge)
+}
+
+// samples is the memory of the first, the middle and the last element.
+func (o *operand) samples() (s [][]byte) {
+	n := 0
+	o.each(func([]int) { n++ })
+	i := 0
+	o.each(func(index []int) {
+		if i == 0 || i == n/2 || i == n-1 {
+			s = append(s, o.at(index...))
+		}
+		i++
+	})
+	return s
 }
 
 var densePools = map[int]*core.Pool{}

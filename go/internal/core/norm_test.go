@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -36,8 +37,7 @@ func TestNormAgreesWithFloat64(t *testing.T) {
 				return core.Norm(p, nil, x.v(), before.v(), w.v(), after.v(), eps, sum.v(), y.v())
 			}, outputs...)
 			// Rows of the reference, in float64 over the float32 sum.
-			check := func(x, before, after, sum, y *operand) {
-				t.Helper()
+			m.judge(tensor.OpNorm, []*operand{x, before, w, after, sum, y}, y.samples(), func(wrong coretest.Wrong) {
 				var row []float32
 				y.each(func(index []int) {
 					s := x.f32(index...)
@@ -45,7 +45,7 @@ func TestNormAgreesWithFloat64(t *testing.T) {
 						s += before.f32(index...)
 					}
 					if sum != nil && sum.f32(index...) != s {
-						t.Fatalf("sum%v = %g, want %g", index, sum.f32(index...), s)
+						wrong("sum%v = %g, want %g", index, sum.f32(index...), s)
 					}
 					if row = append(row, s); len(row) < n {
 						return
@@ -64,13 +64,12 @@ func TestNormAgreesWithFloat64(t *testing.T) {
 							bound += 1e-7 * math.Abs(want)
 						}
 						if got := float64(y.f32(at...)); !(math.Abs(got-want) <= bound) {
-							t.Fatalf("shape %v options %d: y%v = %g, want %g", shape, options, at, got, want)
+							wrong("shape %v options %d: y%v = %g, want %g", shape, options, at, got, want)
 						}
 					}
 					row = row[:0]
 				})
-			}
-			check(x, before, after, sum, y)
+			})
 			// In place, each way that is allowed, gives the same bits.
 			want := y.bits()
 			for _, place := range []struct{ sum, y *operand }{{x, y}, {before, y}, {nil, x}, {nil, before}, {nil, after},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -49,31 +50,33 @@ func TestRopeAgreesWithFloat64(t *testing.T) {
 			m.everywhere(func(pool *core.Pool) core.Status {
 				return core.Rope(pool, nil, x.v(), positions.v(), factors.v(), p, y.v())
 			}, y)
-			for k := range tokens {
-				position := int(int32(binary.LittleEndian.Uint32(positions.at(k))))
-				for h := range heads {
-					for j := range dim {
-						got, want, bound := float64(y.f32(k, h, j)), float64(x.f32(k, h, j)), 0.0
-						if half := int(p.Dims) / 2; j < int(p.Dims) {
-							pair, other, sign := j/2, j^1, float64(2*(j%2)-1)
-							if p.Form == 1 {
-								pair, other, sign = j%half, (j+half)%int(p.Dims), float64(2*(j/half)-1)
+			m.judge(tensor.OpRope, []*operand{x, positions, factors, y}, y.samples(), func(wrong coretest.Wrong) {
+				for k := range tokens {
+					position := int(int32(binary.LittleEndian.Uint32(positions.at(k))))
+					for h := range heads {
+						for j := range dim {
+							got, want, bound := float64(y.f32(k, h, j)), float64(x.f32(k, h, j)), 0.0
+							if half := int(p.Dims) / 2; j < int(p.Dims) {
+								pair, other, sign := j/2, j^1, float64(2*(j%2)-1)
+								if p.Form == 1 {
+									pair, other, sign = j%half, (j+half)%int(p.Dims), float64(2*(j/half)-1)
+								}
+								factor := 1.0
+								if factors != nil {
+									factor = float64(factors.f32(pair))
+								}
+								sin, cos := math.Sincos(ropeAngle(p, pair, position, factor))
+								o := float64(x.f32(k, h, other))
+								bound = 4e-7 * (math.Abs(want) + math.Abs(o)) * float64(p.AttnFactor)
+								want = (want*cos + sign*o*sin) * float64(p.AttnFactor)
 							}
-							factor := 1.0
-							if factors != nil {
-								factor = float64(factors.f32(pair))
+							if !(math.Abs(got-want) <= bound) {
+								wrong("dim %d %+v position %d: y[%d] = %g, want %g ± %g", dim, p, position, j, got, want, bound)
 							}
-							sin, cos := math.Sincos(ropeAngle(p, pair, position, factor))
-							o := float64(x.f32(k, h, other))
-							bound = 4e-7 * (math.Abs(want) + math.Abs(o)) * float64(p.AttnFactor)
-							want = (want*cos + sign*o*sin) * float64(p.AttnFactor)
-						}
-						if !(math.Abs(got-want) <= bound) {
-							t.Fatalf("dim %d %+v position %d: y[%d] = %g, want %g ± %g", dim, p, position, j, got, want, bound)
 						}
 					}
 				}
-			}
+			})
 			want := y.bits()
 			m.ok(core.Rope(densePool(t, 2), nil, x.v(), positions.v(), factors.v(), p, x.v()))
 			if !slices.Equal(x.bits(), want) {

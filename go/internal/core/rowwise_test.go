@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
+	"github.com/skeep-project/skeep/go/internal/coretest"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -63,11 +64,13 @@ func TestGLUAgreesWithFloat64(t *testing.T) {
 				m.everywhere(func(p *core.Pool) core.Status {
 					return core.GLU(p, nil, gate.v(), up.v(), tensor.GLUForm(form), y.v())
 				}, y)
-				y.each(func(index []int) {
-					g, u := gate.f32(index...), up.f32(index...)
-					if want := act(float64(g)) * float64(u); !near(y.f32(index...), want, 4e-7) {
-						t.Fatalf("form %d: act(%g)·%g = %g, want %g", form, g, u, y.f32(index...), want)
-					}
+				m.judge(tensor.OpGLU, []*operand{gate, up, y}, y.samples(), func(wrong coretest.Wrong) {
+					y.each(func(index []int) {
+						g, u := gate.f32(index...), up.f32(index...)
+						if want := act(float64(g)) * float64(u); !near(y.f32(index...), want, 4e-7) {
+							wrong("form %d: act(%g)·%g = %g, want %g", form, g, u, y.f32(index...), want)
+						}
+					})
 				})
 				want := y.bits()
 				for _, place := range []*operand{gate, up} {
@@ -106,19 +109,21 @@ func TestAddAndMulRoundOnce(t *testing.T) {
 					"add": func(a, b float32) float32 { return a + b },
 					"mul": func(a, b float32) float32 { return a * b },
 				} {
-					op := core.Add
+					op, number := core.Add, tensor.OpAdd
 					if name == "mul" {
-						op = core.Mul
+						op, number = core.Mul, tensor.OpMul
 					}
 					m.everywhere(func(p *core.Pool) core.Status { return op(p, nil, a.v(), b.v(), y.v()) }, y)
-					y.each(func(index []int) {
-						other := index
-						if !wide {
-							other = index[len(index)-1:]
-						}
-						if want := f(a.f32(index...), b.f32(other...)); y.f32(index...) != want {
-							t.Fatalf("%s %v: %g, want %g", name, index, y.f32(index...), want)
-						}
+					m.judge(number, []*operand{a, b, y}, y.samples(), func(wrong coretest.Wrong) {
+						y.each(func(index []int) {
+							other := index
+							if !wide {
+								other = index[len(index)-1:]
+							}
+							if want := f(a.f32(index...), b.f32(other...)); y.f32(index...) != want {
+								wrong("%s %v: %g, want %g", name, index, y.f32(index...), want)
+							}
+						})
 					})
 					want := y.bits()
 					restore := m.save(a)
@@ -146,29 +151,31 @@ func TestSoftmaxAgreesWithFloat64(t *testing.T) {
 				return offset + m.normal()
 			}), m.make(tensor.EncF32, i%2, shape...)
 			m.everywhere(func(p *core.Pool) core.Status { return core.Softmax(p, nil, x.v(), scale, y.v()) }, y)
-			var row []float64
-			y.each(func(index []int) {
-				if row = append(row, float64(scale)*float64(x.f32(index...))); len(row) < n {
-					return
-				}
-				top, sum := slices.Max(row), 0.0
-				for _, s := range row {
-					sum += math.Exp(s - top)
-				}
-				at := slices.Clone(index)
-				for j, s := range row {
-					at[len(at)-1] = j
-					want := math.Exp(s-top) / sum
-					// The argument of exp is rounded twice, relative to the distance from the top.
-					bound := 5e-7
-					if !math.IsInf(s, 0) {
-						bound += (top - s) * 1.3e-7
+			m.judge(tensor.OpSoftmax, []*operand{x, y}, y.samples(), func(wrong coretest.Wrong) {
+				var row []float64
+				y.each(func(index []int) {
+					if row = append(row, float64(scale)*float64(x.f32(index...))); len(row) < n {
+						return
 					}
-					if got := y.f32(at...); !near(got, want, bound) {
-						t.Fatalf("n %d scale %g: y%v = %g, want %g", n, scale, at, got, want)
+					top, sum := slices.Max(row), 0.0
+					for _, s := range row {
+						sum += math.Exp(s - top)
 					}
-				}
-				row = row[:0]
+					at := slices.Clone(index)
+					for j, s := range row {
+						at[len(at)-1] = j
+						want := math.Exp(s-top) / sum
+						// The argument of exp is rounded twice, relative to the distance from the top.
+						bound := 5e-7
+						if !math.IsInf(s, 0) {
+							bound += (top - s) * 1.3e-7
+						}
+						if got := y.f32(at...); !near(got, want, bound) {
+							wrong("n %d scale %g: y%v = %g, want %g", n, scale, at, got, want)
+						}
+					}
+					row = row[:0]
+				})
 			})
 			want := y.bits()
 			m.ok(core.Softmax(densePool(t, 2), nil, x.v(), scale, x.v()))
@@ -246,11 +253,13 @@ func TestSoftcapAgreesWithFloat64(t *testing.T) {
 				return float32(m.r.NormFloat64() * math.Exp2(float64(m.r.IntN(40)-25)) * float64(limit))
 			}), m.make(tensor.EncF32, i%2, 3, n)
 			m.everywhere(func(p *core.Pool) core.Status { return core.Softcap(p, nil, x.v(), limit, y.v()) }, y)
-			y.each(func(index []int) {
-				v := x.f32(index...)
-				if want := float64(limit) * math.Tanh(float64(v)/float64(limit)); !near(y.f32(index...), want, 4e-7) {
-					t.Fatalf("softcap(%g, %g) = %g, want %g", v, limit, y.f32(index...), want)
-				}
+			m.judge(tensor.OpSoftcap, []*operand{x, y}, y.samples(), func(wrong coretest.Wrong) {
+				y.each(func(index []int) {
+					v := x.f32(index...)
+					if want := float64(limit) * math.Tanh(float64(v)/float64(limit)); !near(y.f32(index...), want, 4e-7) {
+						wrong("softcap(%g, %g) = %g, want %g", v, limit, y.f32(index...), want)
+					}
+				})
 			})
 			want := y.bits()
 			m.ok(core.Softcap(densePool(t, 2), nil, x.v(), limit, x.v()))
