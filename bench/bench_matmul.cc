@@ -4,7 +4,8 @@
 //
 // The weights fill a buffer with matrices of out rows and n columns; one iteration multiplies all of them, as a
 // model does with its layers. Repetitions are interleaved at random, so that a busy moment of the machine touches all
-// cases; the summary behind the table takes medians. SKEEP_ISA chooses the instruction set.
+// cases; the summary behind the table takes medians. SKEEP_ISA chooses the instruction set. Without a filter
+// the weights that are common are measured; --benchmark_filter=. takes every product of the kernel table.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -105,23 +106,28 @@ void read_bandwidth(benchmark::State &state) {
   state.SetBytesProcessed(int64_t(state.iterations() * m.bytes));
 }
 
+// Every product of the kernel table that runs here, the best row of each; exact ones of packed weights by that name.
 struct Case {
-  const char *name;
+  std::string name;
   uint32_t weight, activation;
 };
-const Case kCases[] = {
-    {"Q4_0", SKEEP_ENC_Q4_0, SKEEP_ENC_A8},
-    {"Q8_0", SKEEP_ENC_Q8_0, SKEEP_ENC_A8},
-    {"Q5_0", SKEEP_ENC_Q5_0, SKEEP_ENC_A8},
-    {"Q4_K", SKEEP_ENC_Q4_K, SKEEP_ENC_A8},
-    {"Q5_K", SKEEP_ENC_Q5_K, SKEEP_ENC_A8},
-    {"Q6_K", SKEEP_ENC_Q6_K, SKEEP_ENC_A8},
-    {"F16", SKEEP_F16, SKEEP_F32},
-    {"BF16", SKEEP_BF16, SKEEP_F32},
-    {"F32", SKEEP_F32, SKEEP_F32},
-    {"Q4_0-exact", SKEEP_ENC_Q4_0, SKEEP_F32},
-    {"Q8_0-exact", SKEEP_ENC_Q8_0, SKEEP_F32},
-};
+std::vector<Case> products() {
+  std::vector<Case> cases;
+  for (size_t row = 0; row < skeep_kernel_count(); row++) {
+    skeep_kernel_info k;
+    check(skeep_kernel_at(row, &k), "kernel");
+    if (k.op != SKEEP_OP_MATMUL_T || !k.runnable) continue;
+    const auto same = [&k](const Case &c) { return c.weight == k.encoding && c.activation == k.activation; };
+    if (std::any_of(cases.begin(), cases.end(), same)) continue;
+    for (size_t e = 0; e < skeep_encoding_count(); e++) {
+      skeep_encoding_info info;
+      check(skeep_encoding_at(e, &info), "encoding");
+      const bool exact = info.block_elements > 1 && k.activation == SKEEP_F32;
+      if (info.id == k.encoding) cases.push_back({info.name + std::string(exact ? "-exact" : ""), k.encoding, k.activation});
+    }
+  }
+  return cases;
+}
 
 void product(benchmark::State &state, const Case &c) {
   Machine &m = machine();
@@ -143,7 +149,7 @@ void product(benchmark::State &state, const Case &c) {
   for (auto _ : state)
     for (uint64_t i = 0; i < count; i++) {
       check(skeep_view_of(m.weights, i * matrix, c.weight, 2, ws, &w), "w");
-      check(skeep_matmul_t(pool, nullptr, &x, &w, &y), c.name);
+      check(skeep_matmul_t(pool, nullptr, &x, &w, &y), c.name.c_str());
     }
   state.SetBytesProcessed(int64_t(state.iterations() * count * matrix));
   state.counters["GMAC/s"] = benchmark::Counter(double(count) * double(rows) * double(columns) * double(tokens) / 1e9,
@@ -153,7 +159,7 @@ void product(benchmark::State &state, const Case &c) {
 // Medians as google/benchmark prints them, and the times of each case for the summary.
 class Reporter : public benchmark::ConsoleReporter {
  public:
-  Reporter() : ConsoleReporter(OO_None) {}
+  explicit Reporter(const std::vector<Case> &cases) : ConsoleReporter(OO_None), cases_(cases) {}
 
   void ReportRuns(const std::vector<Run> &runs) override {
     std::vector<Run> medians;
@@ -177,14 +183,14 @@ class Reporter : public benchmark::ConsoleReporter {
     std::printf("\nisa %s, %llu MiB of weights, n %lld, %lld rows a matrix; medians\n", skeep_isa_name(skeep_isa()),
                 static_cast<unsigned long long>(mib), static_cast<long long>(columns), static_cast<long long>(rows));
     std::printf("read bandwidth: %.1f GB/s one thread, %.1f two (x%.2f)\n\n", one / 1e9, two / 1e9, two / one);
-    std::printf("            | one token, GB/s | share of memory | 2 threads against 1 | 64 tokens cost\n"
-                "threads:    |       1       2 |       1       2 |   1 token 64 tokens |      1       2\n");
-    for (const Case &c : kCases) {
-      const std::string name = c.name;
+    std::printf("              | one token, GB/s | share of memory | 2 threads against 1 | 64 tokens cost\n"
+                "threads:      |       1       2 |       1       2 |   1 token 64 tokens |      1       2\n");
+    for (const Case &c : cases_) {
+      const std::string &name = c.name;
       const double r1 = Rate(name + "/1/1"), r2 = Rate(name + "/1/2");
       const double m1 = Rate(name + "/64/1"), m2 = Rate(name + "/64/2");
       if (r1 == 0 || r2 == 0 || m1 == 0 || m2 == 0) continue;
-      std::printf("%-11s | %7.1f %7.1f | %6.0f%% %6.0f%% | %9.2f %9.2f | x%5.1f  x%5.1f\n", c.name, r1 / 1e9, r2 / 1e9,
+      std::printf("%-13s | %7.1f %7.1f | %6.0f%% %6.0f%% | %9.2f %9.2f | x%5.1f  x%5.1f\n", name.c_str(), r1 / 1e9, r2 / 1e9,
                   100 * r1 / one, 100 * r2 / two, r2 / r1, m2 / m1, r1 / m1, r2 / m2);
     }
   }
@@ -198,6 +204,7 @@ class Reporter : public benchmark::ConsoleReporter {
     std::sort(t.begin(), t.end());
     return bytes_[name] / t[t.size() / 2];
   }
+  const std::vector<Case> &cases_;
   std::map<std::string, std::vector<double>> times_;
   std::map<std::string, double> bytes_;
 };
@@ -207,7 +214,8 @@ class Reporter : public benchmark::ConsoleReporter {
 int main(int argc, char **argv) {
   std::vector<char *> args{argv[0]};
   static char interleave[] = "--benchmark_enable_random_interleaving=true", repetitions[] = "--benchmark_repetitions=5";
-  args.insert(args.end(), {interleave, repetitions}); // the user's own come later and win
+  static char common[] = "--benchmark_filter=^(read|F32|F16|BF16|Q[4568]_[0K]|Q[48]_0-exact)/";
+  args.insert(args.end(), {interleave, repetitions, common}); // the user's own come later and win
   for (int i = 1; i < argc; i++) {
     if (std::sscanf(argv[i], "--mib=%lu", &mib) == 1 || std::sscanf(argv[i], "--n=%ld", &columns) == 1 ||
         std::sscanf(argv[i], "--out=%ld", &rows) == 1)
@@ -223,15 +231,16 @@ int main(int argc, char **argv) {
       ->Iterations(1)
       ->UseRealTime()
       ->Unit(benchmark::kMillisecond);
-  for (const Case &c : kCases)
+  const std::vector<Case> cases = products();
+  for (const Case &c : cases)
     for (int64_t tokens : {1, 64})
       for (int64_t threads : {1, 2})
-        benchmark::RegisterBenchmark(c.name, product, c)
+        benchmark::RegisterBenchmark(c.name.c_str(), product, c)
             ->Args({tokens, threads})
             ->Iterations(1)
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
-  Reporter reporter;
+  Reporter reporter(cases);
   benchmark::RunSpecifiedBenchmarks(&reporter);
   reporter.Summary();
   benchmark::Shutdown();

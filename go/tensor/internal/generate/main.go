@@ -52,6 +52,7 @@ func generate(root string) (map[string][]byte, error) {
 		"csrc/generated/blocks_fields.h": blockStructs(encodings),
 		"csrc/generated/kernels_table.h": kernelTable(kernels, encodings),
 		"csrc/generated/ops_table.h":     opTable(ops),
+		"docs/encodings.md":              encodingDocument(encodings, kernels),
 		"docs/operations.md":             opDocument(ops),
 	}
 	bodies, err := unitFiles(kernels, filepath.Join(root, "csrc"))
