@@ -6,9 +6,9 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/skeep-project/skeep/go/internal/core"
-	"github.com/skeep-project/skeep/go/internal/door"
 )
 
 // What can go wrong. Every error of this package that concerns a storage is an *Error that wraps one of
@@ -127,17 +127,6 @@ func coreError(op string, st core.Status, operands []View) error {
 	return statusError(op, "", "", st, nil)
 }
 
-func init() {
-	door.Open(&door.Inside[View, Pool, Step]{
-		Pool:  (*Pool).inside,
-		Step:  (*Step).inside,
-		Error: coreError,
-		ValueError: func(op string, st core.Status, from, into View) error {
-			return into.fail(op, from.valueError(int64(st.Detail), into.desc.Format), "")
-		},
-	})
-}
-
 // stackText formats program counters for people, without this package's own frames on top.
 func stackText(pcs []uintptr) string {
 	var b strings.Builder
@@ -155,4 +144,43 @@ func stackText(pcs []uintptr) string {
 
 func ownFrame(f runtime.Frame) bool {
 	return strings.HasPrefix(f.Function, "github.com/skeep-project/skeep/go/skeep.") && !strings.HasSuffix(f.File, "_test.go")
+}
+
+func (s *Storage) errorOf(op, tensor string, err error, detail string) error {
+	e := &Error{Op: op, Storage: s.owner().name, Tensor: tensor, Detail: detail, Err: err}
+	if memoryDebug {
+		e.Created = stackText(s.owner().stack())
+	}
+	return e
+}
+
+func (s *Storage) status(op string, st core.Status) error {
+	if st.Code == core.OK {
+		return nil
+	}
+	return statusError(op, s.owner().name, s.tensor, st, s.owner())
+}
+
+// statusError says in Go's words what the core answered. r may be nil.
+func statusError(op, storage, tensor string, st core.Status, r *record) *Error {
+	switch st {
+	case core.NoPool: // whichever operand is at hand is not to blame
+		return &Error{Op: op, Err: ErrArgument, Detail: st.String(), sentence: true}
+	case core.PoolClosed:
+		return &Error{Op: op, Storage: "pool", Err: ErrClosed}
+	}
+	e := &Error{Op: op, Storage: storage, Tensor: tensor, Err: sentinels[st.Code], Detail: st.String(), sentence: true}
+	switch st.Code {
+	case core.ErrClosed, core.ErrFault, core.ErrChanged, core.ErrReadOnly: // by number and address there, by name here
+		e.Detail, e.sentence = "", false
+	case core.ErrIO:
+		e.Err, e.Detail, e.sentence = fmt.Errorf("%w: %w", ErrIO, syscall.Errno(st.Detail)), "", false
+	}
+	if e.Err == nil {
+		e.Err = ErrArgument
+	}
+	if memoryDebug && r != nil {
+		e.Created = stackText(r.stack())
+	}
+	return e
 }

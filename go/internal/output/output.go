@@ -9,15 +9,10 @@ package output
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/skeep-project/skeep/go/internal/shown"
 )
@@ -39,79 +34,6 @@ func (e *Error) Error() string { return shown.Name(e.Path) + ": " + e.Reason }
 
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Target is where an output will be.
-type Target struct {
-	path string      // as it was asked for
-	real string      // the same through links
-	old  os.FileInfo // what is there; nil when nothing is
-	dir  os.FileInfo // the folder, when nothing is there
-}
-
-// Find says what a path stands for, through links. Nothing is made or changed. Errors: *Error for a folder, a link to
-// nothing and an empty name; those of the operating system, among them fs.ErrPermission for a file that may not be
-// written to.
-func Find(path string) (Target, error) {
-	t := Target{path: path, real: path}
-	refuse := func(reason string) (Target, error) { return Target{}, &Error{path, reason, ErrTarget} }
-	if path == "" {
-		return Target{}, &Error{`""`, "the name is empty", ErrTarget}
-	}
-	var err error
-	t.old, err = os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(path); err == nil {
-			return refuse("a link to nothing")
-		}
-		if os.IsPathSeparator(path[len(path)-1]) {
-			return refuse("the name of a folder")
-		}
-		t.old = nil
-		if t.dir, err = os.Stat(filepath.Dir(path)); err != nil {
-			return Target{}, as(path, err)
-		}
-	case err != nil:
-		return Target{}, err
-	case t.old.IsDir():
-		return refuse("a folder, not a regular file")
-	case t.old.Mode().IsRegular() && !t.Streams():
-		if t.real, err = filepath.EvalSymlinks(path); err != nil {
-			return Target{}, err
-		}
-		if err := writable(t.real); err != nil {
-			return Target{}, &fs.PathError{Op: "write", Path: path, Err: err}
-		}
-	}
-	return t, nil
-}
-
-// Path is the path that was asked for.
-func (t Target) Path() string { return t.path }
-
-// Streams reports whether what is there is written in place: a device, a pipe, a socket, an open descriptor.
-func (t Target) Streams() bool {
-	return t.old != nil && (!t.old.Mode().IsRegular() || descriptors.MatchString(filepath.Clean(t.path)))
-}
-
-// descriptors are the names of files that this process has open.
-var descriptors = regexp.MustCompile(`^(/dev/(stdout|stderr|fd/\d+)|/proc/self/fd/\d+)$`)
-
-// Is reports whether writing the target would change the regular file that info is of.
-func (t Target) Is(info os.FileInfo) bool {
-	return t.old != nil && info != nil && info.Mode().IsRegular() && os.SameFile(t.old, info)
-}
-
-// Same reports whether two targets would replace, or make, one file.
-func (t Target) Same(other Target) bool {
-	if t.Streams() || other.Streams() {
-		return false
-	}
-	if t.old == nil && other.old == nil {
-		return filepath.Base(t.path) == filepath.Base(other.path) && os.SameFile(t.dir, other.dir)
-	}
-	return t.Is(other.old)
-}
 
 // File is a file to be. Not safe for concurrent use.
 type File struct {
@@ -331,90 +253,3 @@ func as(path string, err error) error {
 	}
 	return err
 }
-
-// The name of a temporary is that of its target, then mark, some hexadecimal digits, and end.
-const (
-	mark   = ".skeep-"
-	digits = 16
-	end    = ".tmp"
-	// A name has at most 255 bytes on every file system here.
-	longest = 255 - len(mark) - digits - len(end)
-)
-
-// temporaryName is a new name beside a path.
-func temporaryName(path string) string {
-	dir, base := filepath.Split(path)
-	return fmt.Sprintf("%s%s%s%0*x%s", dir, stem(base), mark, digits, rand.Uint64(), end)
-}
-
-// stem is what the temporaries of a file's name begin with.
-func stem(base string) string {
-	if len(base) <= longest {
-		return base
-	}
-	n := longest
-	for n > 0 && !utf8.RuneStart(base[n]) {
-		n--
-	}
-	return base[:n]
-}
-
-// removeLeftovers removes the temporaries of a path that nobody writes any more. It fails silently: a leftover is in
-// nobody's way.
-func removeLeftovers(path string) {
-	dir := filepath.Dir(path)
-	d, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	for _, name := range names {
-		rest, ours := strings.CutPrefix(name, stem(filepath.Base(path))+mark)
-		rest, whole := strings.CutSuffix(rest, end)
-		if !ours || !whole || len(rest) != digits || strings.Trim(rest, "0123456789abcdef") != "" {
-			continue
-		}
-		name = filepath.Join(dir, name)
-		f, err := openLeftover(name)
-		if err != nil {
-			continue
-		}
-		if st, err := f.Stat(); err == nil && st.Mode().IsRegular() && lock(f) == locked {
-			_ = os.Remove(name)
-		}
-		_ = f.Close()
-	}
-}
-
-// openHere reports whether this process has a file open, and as what. A mapping keeps its file open.
-func openHere(info os.FileInfo) (how string, open bool) {
-	const descriptors = "/proc/self/fd"
-	names, err := os.ReadDir(descriptors)
-	if err != nil {
-		return "", false // no such folder on this system
-	}
-	for _, n := range names {
-		if st, err := os.Stat(filepath.Join(descriptors, n.Name())); err == nil && os.SameFile(st, info) {
-			switch n.Name() {
-			case "0":
-				how = ": standard input"
-			case "1":
-				how = ": standard output"
-			case "2":
-				how = ": standard error"
-			}
-			return how, true
-		}
-	}
-	return "", false
-}
-
-// lockState is what came of a try to lock a file.
-type lockState int
-
-const (
-	locked      lockState = iota
-	held                  // by another
-	unsupported           // by the file system
-)
