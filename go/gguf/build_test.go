@@ -229,13 +229,13 @@ func seq(n int, first byte) []byte {
 	return b
 }
 
-func readBytes(b []byte, opts ...Option) (*File, error) {
-	return Read(bytes.NewReader(b), int64(len(b)), opts...)
+func readBytes(b []byte, o ...Options) (*File, error) {
+	return Read(bytes.NewReader(b), int64(len(b)), append(o, Options{})[0])
 }
 
-func mustRead(t *testing.T, b []byte, opts ...Option) *File {
+func mustRead(t *testing.T, b []byte, o ...Options) *File {
 	t.Helper()
-	f, err := readBytes(b, opts...)
+	f, err := readBytes(b, o...)
 	require.NoError(t, err)
 	return f
 }

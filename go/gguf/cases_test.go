@@ -200,7 +200,7 @@ func TestCountsHaveLimits(t *testing.T) {
 		tensors, keys uint64
 		field         string
 	}{{maxTensors + 1, 0, "n_tensors"}, {0, maxKeys + 1, "n_kv"}} {
-		_, err := Read(zeros{preamble(3, binary.LittleEndian, c.tensors, c.keys).b}, size)
+		_, err := Read(zeros{preamble(3, binary.LittleEndian, c.tensors, c.keys).b}, size, Options{})
 		require.ErrorIs(t, err, ErrLimit)
 		require.ErrorContains(t, err, c.field)
 	}
@@ -208,9 +208,9 @@ func TestCountsHaveLimits(t *testing.T) {
 	r.str("k")
 	r.u32(uint32(arch.String))
 	r.u64(1 << 39)
-	_, err := Read(zeros{r.b}, size)
+	_, err := Read(zeros{r.b}, size, Options{})
 	require.ErrorIs(t, err, ErrLimit)
-	_, err = Read(bytes.NewReader(r.b), int64(len(r.b)), WithMaxHeader(10))
+	_, err = Read(bytes.NewReader(r.b), int64(len(r.b)), Options{MaxHeader: 10})
 	require.ErrorIs(t, err, ErrLimit)
 }
 
@@ -255,7 +255,7 @@ func TestWorstHeaderIsReadInBoundedMemoryAndTime(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		peak := watchHeap()
 		began := cpuTime(t)
-		_, err := Read(zeros{b}, 1<<40)
+		_, err := Read(zeros{b}, 1<<40, Options{})
 		took := cpuTime(t) - began
 		require.Error(t, err, name)
 		require.Less(t, peak()-before.HeapAlloc, uint64(256<<20), name)
@@ -350,7 +350,7 @@ func TestDuplicateNamesAreRefused(t *testing.T) {
 
 	parts := splitSet(2)
 	parts["m-00002-of-00002.gguf"].Data = bytes.ReplaceAll(parts["m-00002-of-00002.gguf"].Data, []byte("t1"), []byte("t0"))
-	_, err := OpenFS(parts, "m-00001-of-00002.gguf")
+	_, err := OpenFS(parts, "m-00001-of-00002.gguf", Options{})
 	require.ErrorIs(t, err, ErrFormat)
 	require.ErrorContains(t, err, `tensor "t0": name occurs twice: in parts 1 and 2 in m-00002-of-00002.gguf`)
 }
@@ -504,9 +504,9 @@ func TestEveryPrefixOfAFileIsRefused(t *testing.T) {
 	refuse(t, []byte("GGUF"), ErrTruncated, "version")
 
 	// A reader that ends before the size it was given, and one that fails.
-	_, err := Read(bytes.NewReader(whole[:100]), int64(len(whole)))
+	_, err := Read(bytes.NewReader(whole[:100]), int64(len(whole)), Options{})
 	require.ErrorIs(t, err, ErrTruncated)
-	_, err = Read(failing{}, 1000)
+	_, err = Read(failing{}, 1000, Options{})
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
@@ -776,7 +776,7 @@ func splitSetOf(n, size int) fstest.MapFS {
 func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 	const p1, p2, p3 = "m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"
 	for _, name := range []string{p1, p2, p3} {
-		f, err := OpenFS(splitSet(3), name)
+		f, err := OpenFS(splitSet(3), name, Options{})
 		require.NoError(t, err)
 		require.Len(t, f.Parts(), 3)
 		require.Equal(t, name, f.Name())
@@ -798,7 +798,7 @@ func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, splitSet(3)))
-	f, err := Open(filepath.Join(dir, p3))
+	f, err := Open(filepath.Join(dir, p3), Options{})
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, p1), f.Parts()[0].Path)
 	require.NotNil(t, f.Parts()[1].OSFile())
@@ -828,7 +828,7 @@ func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 	} {
 		set := splitSet(3)
 		c.change(set)
-		f, err := OpenFS(set, c.open)
+		f, err := OpenFS(set, c.open, Options{})
 		require.Error(t, err, what)
 		require.Nil(t, f, what)
 		var e *Error
@@ -847,12 +847,12 @@ func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 	_, err = readBytes(one)
 	require.ErrorIs(t, err, ErrSplit)
 	require.ErrorContains(t, err, "part 2 of 3")
-	mustRead(t, one, SinglePart())
-	f, err = OpenFS(splitSet(3), p2, SinglePart())
+	mustRead(t, one, Options{SinglePart: true})
+	f, err = OpenFS(splitSet(3), p2, Options{SinglePart: true})
 	require.NoError(t, err)
 	require.Len(t, f.Tensors(), 1)
 
-	f, err = OpenFS(splitSet(1), "m-00001-of-00001.gguf") // a set of one needs no siblings
+	f, err = OpenFS(splitSet(1), "m-00001-of-00001.gguf", Options{}) // a set of one needs no siblings
 	require.NoError(t, err)
 	require.Len(t, f.Tensors(), 1)
 }
@@ -942,7 +942,7 @@ func TestPartOfADownloadIsRefused(t *testing.T) {
 		missing := fmt.Sprintf("%d bytes short", len(b)-cut)
 		refuse(t, b[:cut], ErrTruncated, fmt.Sprintf("%q", first), missing)
 
-		f := mustRead(t, b[:cut], HeaderOnly())
+		f := mustRead(t, b[:cut], Options{HeaderOnly: true})
 		require.ErrorIs(t, f.Truncated(), ErrTruncated)
 		require.ErrorContains(t, f.Truncated(), missing)
 		require.Len(t, f.Tensors(), 3)
@@ -957,12 +957,12 @@ func TestPartOfADownloadIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("%q", info.Name))
 		}
 	}
-	require.NoError(t, mustRead(t, b, HeaderOnly()).Truncated())
+	require.NoError(t, mustRead(t, b, Options{HeaderOnly: true}).Truncated())
 
 	// A file that shrinks after it was opened.
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	f, err := Open(path)
+	f, err := Open(path, Options{})
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, os.Truncate(path, int64(start+300)))
@@ -1041,7 +1041,7 @@ func TestCheckSeesHolesAndScalesThatAreNotFinite(t *testing.T) {
 	whole := spec{ti: []ti{{name: "t", typ: 8, dims: []uint64{32, 1000}, data: bytes.Repeat([]byte{0x11}, 34_000)}}}.build()
 	require.NoError(t, os.WriteFile(path, whole[:8192], 0o600))
 	require.NoError(t, os.Truncate(path, int64(len(whole))))
-	f, err = Open(path)
+	f, err = Open(path, Options{})
 	require.NoError(t, err)
 	defer f.Close()
 	found, err := f.Check(t.Context(), "t")
@@ -1085,13 +1085,13 @@ func TestLargeVocabularyIsReadWithFewAllocations(t *testing.T) {
 	b := vocabulary(n).build()
 	c := &counting{ReaderAt: bytes.NewReader(b)}
 	began := cpuTime(t)
-	f, err := Read(c, int64(len(b)))
+	f, err := Read(c, int64(len(b)), Options{})
 	took := cpuTime(t) - began
 	require.NoError(t, err)
 	require.Less(t, c.reads, 20)
 	require.LessOrEqual(t, c.bytes, len(b))
 	require.Less(t, took, timeLimit/5)
-	allocs := testing.AllocsPerRun(3, func() { _, _ = Read(bytes.NewReader(b), int64(len(b))) })
+	allocs := testing.AllocsPerRun(3, func() { _, _ = Read(bytes.NewReader(b), int64(len(b)), Options{}) })
 	require.Less(t, allocs, 200.0)
 
 	v, _ := f.Value("tokenizer.ggml.tokens")

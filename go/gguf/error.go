@@ -13,7 +13,7 @@ var (
 	ErrFormat      = errors.New("not a valid GGUF file") // the bytes contradict the format or each other
 	ErrTruncated   = errors.New("file too short")        // something reaches past the end of the file
 	ErrUnsupported = errors.New("not supported")         // valid perhaps, but not understood by this package
-	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see WithMaxHeader
+	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see Options.MaxHeader
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
 	ErrChanged     = errors.New("file changed since its header was read") // by its length or time of modification

@@ -22,7 +22,7 @@ var file = "GGUF\x03\x00\x00\x00" + // magic, version
 	"\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40\x00\x00\x80\x40\x00\x00\xa0\x40\x00\x00\xc0\x40"
 
 func ExampleRead() {
-	f, err := gguf.Read(strings.NewReader(file), int64(len(file)))
+	f, err := gguf.Read(strings.NewReader(file), int64(len(file)), gguf.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,13 +40,13 @@ func ExampleRead() {
 	// w F32 [2 3] 24 bytes at 128
 }
 
-// A damaged file is an error that names what and where; HeaderOnly lists it all the same.
-func ExampleHeaderOnly() {
+// A damaged file is an error that names what and where; with HeaderOnly it is listed all the same.
+func ExampleOptions() {
 	fsys := fstest.MapFS{"cut.gguf": {Data: []byte(file[:len(file)-4])}}
-	_, err := gguf.OpenFS(fsys, "cut.gguf")
+	_, err := gguf.OpenFS(fsys, "cut.gguf", gguf.Options{})
 	fmt.Println(err)
 
-	f, err := gguf.OpenFS(fsys, "cut.gguf", gguf.HeaderOnly())
+	f, err := gguf.OpenFS(fsys, "cut.gguf", gguf.Options{HeaderOnly: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +85,7 @@ func ExampleWriteFile() {
 		fmt.Println(err)
 		return
 	}
-	f, err := gguf.Open(path)
+	f, err := gguf.Open(path, gguf.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -83,71 +83,57 @@ func (p Part) OSFile() *os.File {
 	return f
 }
 
-// Option changes how a file is read.
-type Option func(*options)
-
-type options struct {
-	name       string
-	maxHeader  int64
-	headerOnly bool
-	single     bool
+// Options say how a file is read. The zero Options are the usual ones.
+type Options struct {
+	// Name is what File.Name returns, and for Read what messages call the file. Otherwise Open takes the path and Read
+	// has none.
+	Name string
+	// MaxHeader is how many bytes a header may have, 2³²-1 at most; 0 is 64 MiB. Reading takes up to twice as much memory.
+	MaxHeader int64
+	// HeaderOnly accepts a file that is shorter than its header says: File.Truncated then tells. Reading a tensor that is
+	// not there remains an error.
+	HeaderOnly bool
+	// SinglePart reads one part of a split set on its own, instead of the set.
+	SinglePart bool
 }
 
-// WithName sets what File.Name returns, and for Read what messages call the file. Otherwise Open takes the
-// path and Read has none.
-func WithName(name string) Option { return func(o *options) { o.name = name } }
-
-// WithMaxHeader sets how many bytes a header may have; the default is 64 MiB. Reading takes up to twice
-// as much memory. At most 2³²-1.
-func WithMaxHeader(n int64) Option {
-	return func(o *options) { o.maxHeader = min(max(n, 0), math.MaxUint32) }
-}
-
-// HeaderOnly accepts a file that is shorter than its header says: File.Truncated then tells. Reading a
-// tensor that is not there remains an error.
-func HeaderOnly() Option { return func(o *options) { o.headerOnly = true } }
-
-// SinglePart reads one part of a split set on its own, instead of the set.
-func SinglePart() Option { return func(o *options) { o.single = true } }
-
-func newOptions(opts []Option) *options {
-	o := &options{maxHeader: defaultMaxHeader}
-	for _, opt := range opts {
-		opt(o)
+// maxHeader is the limit in force.
+func (o *Options) maxHeader() int64 {
+	if o.MaxHeader == 0 {
+		return defaultMaxHeader
 	}
-	return o
+	return min(max(o.MaxHeader, 0), math.MaxUint32)
 }
 
 // Read reads the header of the file of size bytes that r holds. The File reads payload from r, which
-// stays the caller's. A part of a split set is an error without SinglePart, for its siblings are out of
+// stays the caller's. A part of a split set is an error without Options.SinglePart, for its siblings are out of
 // reach. Errors are *Error.
-func Read(r io.ReaderAt, size int64, opts ...Option) (*File, error) {
-	o := newOptions(opts)
+func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
 	src := source{r: r, size: size}
-	p, err := parse(src.r, src.size, o)
+	p, err := parse(src.r, src.size, o.Name, o.maxHeader(), o.HeaderOnly)
 	if err != nil {
 		return nil, err
 	}
-	s, err := splitOf(p, o.name)
+	s, err := splitOf(p, o.Name)
 	if err != nil {
 		return nil, err
 	}
-	if s.count > 1 && !o.single {
-		return nil, &Error{File: o.name, Offset: -1, Field: keySplitCount, Err: ErrSplit,
+	if s.count > 1 && !o.SinglePart {
+		return nil, &Error{File: o.Name, Offset: -1, Field: keySplitCount, Err: ErrSplit,
 			Reason: fmt.Sprintf("part %d of %d of a split set: open the set by its path", s.no+1, s.count)}
 	}
-	return newFile(o, []*parsed{p}, []source{src})
+	return newFile(o.Name, []*parsed{p}, []source{src})
 }
 
 // Open reads the header of the file at path, and of all its siblings when it is one part of a split set
 // named NAME-00001-of-00003.gguf. The result holds the files open: Close it. Errors are *Error, or wrap
 // the operating system's.
-func Open(path string, opts ...Option) (*File, error) { return open(openOS, path, newOptions(opts)) }
+func Open(path string, o Options) (*File, error) { return open(openOS, path, o) }
 
 // OpenFS is Open within a file system, whose files must be io.ReaderAts, as those of embed.FS, os.DirFS
 // and fstest.MapFS are.
-func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
-	return open(func(name string) (source, error) { return openFS(fsys, name) }, name, newOptions(opts))
+func OpenFS(fsys fs.FS, name string, o Options) (*File, error) {
+	return open(func(name string) (source, error) { return openFS(fsys, name) }, name, o)
 }
 
 // source is an open file.

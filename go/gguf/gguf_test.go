@@ -271,7 +271,7 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestPayloadAccess(t *testing.T) {
-	f := mustRead(t, spec{ti: []ti{{name: "t", dims: []uint64{4}, data: seq(16, 1)}}}.build(), WithName("some"))
+	f := mustRead(t, spec{ti: []ti{{name: "t", dims: []uint64{4}, data: seq(16, 1)}}}.build(), Options{Name: "some"})
 	require.Equal(t, "some", f.Name())
 	_, err := f.Extent("absent")
 	require.ErrorIs(t, err, ErrNotFound)
@@ -311,7 +311,7 @@ func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.gguf")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	f, err := Open(path)
+	f, err := Open(path, Options{})
 	require.NoError(t, err)
 	require.Equal(t, path, f.Name())
 	require.Equal(t, path, f.Parts()[0].Path)
@@ -320,27 +320,27 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.Nil(t, f.Parts()[0].OSFile())
 
-	_, err = Open(filepath.Join(dir, "absent"))
+	_, err = Open(filepath.Join(dir, "absent"), Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = Open(dir)
+	_, err = Open(dir, Options{})
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	_, err = Open(filepath.Join(dir, "pipe"))
+	_, err = Open(filepath.Join(dir, "pipe"), Options{})
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.NoError(t, os.WriteFile(path, b[:30], 0o600))
-	_, err = Open(path)
+	_, err = Open(path, Options{})
 	require.ErrorIs(t, err, ErrTruncated)
 	require.ErrorContains(t, err, path)
 
-	f, err = OpenFS(os.DirFS(dir), "absent")
+	f, err = OpenFS(os.DirFS(dir), "absent", Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.Nil(t, f)
-	_, err = OpenFS(fstest.MapFS{"d/m": {Data: b}}, "d")
+	_, err = OpenFS(fstest.MapFS{"d/m": {Data: b}}, "d", Options{})
 	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = OpenFS(noReaderAt{fstest.MapFS{"m": {Data: b}}}, "m")
+	_, err = OpenFS(noReaderAt{fstest.MapFS{"m": {Data: b}}}, "m", Options{})
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, "io.ReaderAt")
-	f, err = OpenFS(fstest.MapFS{"d/m": {Data: b}}, "d/m")
+	f, err = OpenFS(fstest.MapFS{"d/m": {Data: b}}, "d/m", Options{})
 	require.NoError(t, err)
 	require.Nil(t, f.Parts()[0].OSFile())
 	require.NoError(t, f.Close())
@@ -388,7 +388,7 @@ func TestRealFiles(t *testing.T) {
 	require.NotEmpty(t, append(paths, vocabularies...))
 	for _, path := range append(paths, vocabularies...) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			f, err := Open(path)
+			f, err := Open(path, Options{})
 			require.NoError(t, err)
 			defer f.Close()
 			require.Equal(t, 3, f.Version())
@@ -443,7 +443,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := readBytes(b, SinglePart(), HeaderOnly())
+		file, err := readBytes(b, Options{SinglePart: true, HeaderOnly: true})
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Offset > int64(len(b)) {
@@ -451,7 +451,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		strict, err := readBytes(b, SinglePart())
+		strict, err := readBytes(b, Options{SinglePart: true})
 		if (err == nil) != (file.Truncated() == nil) || (strict == nil) != (err != nil) {
 			t.Fatalf("Truncated %v, Read %v", file.Truncated(), err)
 		}
@@ -552,7 +552,7 @@ func TestHundredParts(t *testing.T) {
 	set := splitSetOf(parts, 1<<20)
 	c := &countingFS{FS: set}
 	began := time.Now()
-	f, err := OpenFS(c, "m-00001-of-00100.gguf")
+	f, err := OpenFS(c, "m-00001-of-00100.gguf", Options{})
 	took := time.Since(began)
 	require.NoError(t, err)
 	require.Len(t, f.Tensors(), parts)
@@ -561,7 +561,7 @@ func TestHundredParts(t *testing.T) {
 	require.LessOrEqual(t, c.reads, 3*parts)
 	require.LessOrEqual(t, c.bytes, parts*(64<<10), "no payload is read, but for what stands behind a header")
 	allocs := testing.AllocsPerRun(3, func() {
-		f, err := OpenFS(set, "m-00001-of-00100.gguf")
+		f, err := OpenFS(set, "m-00001-of-00100.gguf", Options{})
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	})

@@ -228,9 +228,10 @@ func (p *parser) bools(n uint64, key string) {
 	}
 }
 
-// parse reads and checks everything that a file says before its payload.
-func parse(r io.ReaderAt, size int64, o *options) (*parsed, error) {
-	p := &parser{r: r, size: size, limit: o.maxHeader, name: o.name, count: 8}
+// parse reads and checks everything that a file says before its payload, in limit bytes at most. cut accepts a file whose
+// payload ends too early.
+func parse(r io.ReaderAt, size int64, name string, limit int64, cut bool) (*parsed, error) {
+	p := &parser{r: r, size: size, limit: limit, name: name, count: 8}
 	f := &parsed{values: map[string]*value{}}
 	p.preamble(f)
 	tensors := p.counted(p.count+1+4+4+8, "n_tensors", "") // a name of one byte, rank, type, offset
@@ -262,7 +263,7 @@ func parse(r io.ReaderAt, size int64, o *options) (*parsed, error) {
 	f.end = int64(p.pos)
 	f.data = alignUp(f.end, f.alignment)
 	f.truncated, err = place(f, size, p.name)
-	if err == nil && f.truncated != nil && !o.headerOnly {
+	if err == nil && f.truncated != nil && !cut {
 		err = f.truncated
 	}
 	if err != nil {

@@ -67,7 +67,8 @@ func splitOf(p *parsed, name string) (split, error) {
 }
 
 // open reads the file called name, and its siblings when it is a part of a split set.
-func open(opener func(name string) (source, error), name string, o *options) (_ *File, err error) {
+func open(opener func(name string) (source, error), name string, o Options) (_ *File, err error) {
+	limit := o.maxHeader() // of all parts together
 	var sources []source
 	defer func() {
 		if err == nil {
@@ -85,13 +86,11 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 			return nil, split{}, err
 		}
 		sources = append(sources, src)
-		part := *o
-		part.name = name
-		p, err := parse(src.r, src.size, &part)
+		p, err := parse(src.r, src.size, name, limit, o.HeaderOnly)
 		if err != nil {
 			return nil, split{}, err
 		}
-		o.maxHeader -= p.end // the parts share the limit
+		limit -= p.end
 		s, err := splitOf(p, name)
 		return p, s, err
 	}
@@ -99,11 +98,11 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 	if err != nil {
 		return nil, err
 	}
-	if o.name == "" {
-		o.name = name
+	if o.Name == "" {
+		o.Name = name
 	}
-	if s.count <= 1 || o.single {
-		return newFile(o, []*parsed{opened}, sources)
+	if s.count <= 1 || o.SinglePart {
+		return newFile(o.Name, []*parsed{opened}, sources)
 	}
 
 	broken := func(file, format string, args ...any) error {
@@ -150,7 +149,7 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 		}
 		parts = append(parts, p)
 	}
-	f, err := newFile(o, parts, sources)
+	f, err := newFile(o.Name, parts, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +162,10 @@ func open(opener func(name string) (source, error), name string, o *options) (_ 
 }
 
 // newFile joins the parts of a set, or takes a single file.
-func newFile(o *options, parts []*parsed, sources []source) (*File, error) {
+func newFile(name string, parts []*parsed, sources []source) (*File, error) {
 	head := parts[0]
 	f := &File{
-		name: o.name, version: head.version, order: head.order, truncated: head.truncated,
+		name: name, version: head.version, order: head.order, truncated: head.truncated,
 		keys: head.keys, values: head.values, tensors: head.tensors, index: head.index,
 	}
 	for i, p := range parts {

@@ -43,7 +43,7 @@ func TestWrongSideArraysOfAVocabularyAreRefused(t *testing.T) {
 			s.kv = append(s.kv, k)
 		}
 		f := mustRead(t, s.build()) // the file itself is well formed
-		_, err := tokenizer.New(f)
+		_, err := tokenizer.New(f, tokenizer.Options{})
 		if c.key == "" {
 			require.NoError(t, err)
 			continue

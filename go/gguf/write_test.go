@@ -399,7 +399,7 @@ func TestWriteFile(t *testing.T) {
 
 	require.NoError(t, WriteFile(path, s.header(), write))
 	alone()
-	f, err := Open(path)
+	f, err := Open(path, Options{})
 	require.NoError(t, err)
 	require.Equal(t, seq(16, 1), payload(t, f, "t"))
 
@@ -434,13 +434,13 @@ func TestSplitAndMerge(t *testing.T) {
 		s.version = 3
 		path := filepath.Join(dir, "whole.gguf")
 		require.NoError(rt, WriteFile(path, s.header(), func(w *Writer) error { return s.writeAll(w, func() int { return 1000 }) }))
-		whole, err := Open(path)
+		whole, err := Open(path, Options{})
 		require.NoError(rt, err)
 		defer whole.Close()
 		limits := PartLimits{Bytes: rapid.Int64Range(0, 3000).Draw(rt, "bytes"), Tensors: rapid.IntRange(0, 3).Draw(rt, "tensors")}
 		paths, err := Split(context.Background(), whole, filepath.Join(dir, "part"), limits)
 		require.NoError(rt, err)
-		set, err := Open(paths[rapid.IntRange(0, len(paths)-1).Draw(rt, "opened")])
+		set, err := Open(paths[rapid.IntRange(0, len(paths)-1).Draw(rt, "opened")], Options{})
 		require.NoError(rt, err)
 		defer set.Close()
 		require.Len(rt, set.Parts(), len(paths))
@@ -494,7 +494,7 @@ func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole.gguf")
 	require.NoError(t, os.WriteFile(whole, splitSet(1)["m-00001-of-00001.gguf"].Data, 0o644))
-	f, err := Open(whole)
+	f, err := Open(whole, Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	require.Panics(t, func() { _ = WriteFile(filepath.Join(dir, "x.gguf"), HeaderOf(f), func(*Writer) error { panic("no") }) })
@@ -532,7 +532,7 @@ func TestOutputIsNoInput(t *testing.T) {
 		require.NoError(t, err)
 		before[p] = string(b)
 	}
-	f, err := Open(paths[0])
+	f, err := Open(paths[0], Options{})
 	require.NoError(t, err)
 	for _, prefix := range []string{"x", "hard", "soft"} {
 		_, err := Split(context.Background(), f, path(prefix), one)

@@ -46,7 +46,7 @@ func made(t *testing.T, alignment uint32, weights ...weight) load.Source {
 		}
 		return nil
 	}))
-	s, err := load.Open(path)
+	s, err := load.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.File.Close()) })
 	return s

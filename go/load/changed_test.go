@@ -45,7 +45,7 @@ func TestCutFilesEndLoads(t *testing.T) {
 						path := filepath.Join(dir, "model.gguf")
 						require.NoError(t, os.WriteFile(path, readFile(t, file(t)), 0o600))
 						if parts > 1 {
-							whole, err := gguf.Open(path)
+							whole, err := gguf.Open(path, gguf.Options{})
 							require.NoError(t, err)
 							paths, err := gguf.Split(context.Background(), whole, filepath.Join(dir, "set"), gguf.PartLimits{Tensors: (len(whole.Tensors()) + parts - 1) / parts})
 							require.NoError(t, err)
@@ -56,9 +56,9 @@ func TestCutFilesEndLoads(t *testing.T) {
 						var s load.Source
 						var err error
 						if c.fsSource {
-							s.File, err = gguf.OpenFS(os.DirFS(dir), filepath.Base(path))
+							s.File, err = gguf.OpenFS(os.DirFS(dir), filepath.Base(path), gguf.Options{})
 						} else {
-							s, err = load.Open(path)
+							s, err = load.Open(path, gguf.Options{})
 						}
 						require.NoError(t, err)
 						defer func() { require.NoError(t, s.File.Close()) }()
@@ -125,7 +125,7 @@ func readFile(t *testing.T, path string) []byte {
 // Direct reading opens a file once more, by its path: what another file has taken the place of is not read.
 func TestDirectReadsTheFileThatWasOpened(t *testing.T) {
 	path := file(t)
-	s, err := load.Open(path)
+	s, err := load.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	defer s.File.Close()
 	require.NoError(t, os.Rename(file(t), path))
@@ -147,7 +147,7 @@ func TestDirectReadsTheFileThatWasOpened(t *testing.T) {
 
 // Where the file system refuses to map, everything is read, and the reason stands in every decision.
 func TestFilesThatCannotBeMappedAreRead(t *testing.T) {
-	s, err := load.Open(file(t))
+	s, err := load.Open(file(t), gguf.Options{})
 	require.NoError(t, err)
 	defer s.File.Close()
 	require.NoError(t, s.NotMapped)

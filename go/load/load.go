@@ -33,8 +33,8 @@ type Source struct {
 
 // Open opens the file at path as a source, and finds out whether its pages can be mapped: not every file system does
 // that. The caller closes File, after the load or at any later time.
-func Open(path string, opts ...gguf.Option) (Source, error) {
-	f, err := gguf.Open(path, opts...)
+func Open(path string, o gguf.Options) (Source, error) {
+	f, err := gguf.Open(path, o)
 	if err != nil {
 		return Source{}, err
 	}
@@ -60,7 +60,7 @@ func mappable(f *os.File) error {
 // loaded it is open. Of a mapping that the caller made, a page that is gone is an error that wraps skeep.ErrFault; that
 // its file was cut within its last page, or changed, cannot be told from bytes: Open does that.
 func Bytes(name string, b []byte) (Source, error) {
-	f, err := gguf.Read(memory(b), int64(len(b)), gguf.WithName(name))
+	f, err := gguf.Read(memory(b), int64(len(b)), gguf.Options{Name: name})
 	return Source{File: f, Memory: b}, err
 }
 

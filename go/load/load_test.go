@@ -56,12 +56,12 @@ func payload(t *testing.T, f *gguf.File, name string) []byte {
 
 func TestSourcesGiveTheSameWeights(t *testing.T) {
 	path := file(t)
-	onDisk, err := load.Open(path)
+	onDisk, err := load.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	defer onDisk.File.Close()
 	inMemory, err := load.Bytes("memory", embedded.Model())
 	require.NoError(t, err)
-	f, err := gguf.OpenFS(fstest.MapFS{"m.gguf": {Data: embedded.Model()}}, "m.gguf")
+	f, err := gguf.OpenFS(fstest.MapFS{"m.gguf": {Data: embedded.Model()}}, "m.gguf", gguf.Options{})
 	require.NoError(t, err)
 	defer f.Close()
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestSourcesGiveTheSameWeights(t *testing.T) {
 }
 
 func TestDequantizedAndReorderedAreTracedAndEqual(t *testing.T) {
-	s, err := load.Open(file(t))
+	s, err := load.Open(file(t), gguf.Options{})
 	require.NoError(t, err)
 	defer s.File.Close()
 	events := trace.NewRecorder(100)
@@ -121,7 +121,7 @@ func TestDequantizedAndReorderedAreTracedAndEqual(t *testing.T) {
 
 func TestSourceFileMayCloseAndVanish(t *testing.T) {
 	path := file(t)
-	s, err := load.Open(path)
+	s, err := load.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	w, _, _ := loaded(t, s, load.Options{})
 	require.NoError(t, s.File.Close())
@@ -133,7 +133,7 @@ func TestSourceFileMayCloseAndVanish(t *testing.T) {
 
 func TestCancelAndFailuresLeaveNothing(t *testing.T) {
 	before := skeep.Stats()
-	s, err := load.Open(file(t))
+	s, err := load.Open(file(t), gguf.Options{})
 	require.NoError(t, err)
 	defer s.File.Close()
 	p, err := resolver.ProfileNamed("desktop", 0)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/embedded"
 	"github.com/skeep-project/skeep/go/exec"
+	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/load"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -129,7 +130,7 @@ func TestAbsentWeightAndStepThatDidNotBegin(t *testing.T) {
 func TestModelRunsWhereMappingIsRefused(t *testing.T) {
 	_, f := onDisk(t, Options{})
 	for mode, noted := range map[LoadMode]bool{LoadMap: true, LoadPrewarm: true, LoadLocked: true, LoadRead: false} {
-		s, err := load.Open(f.Name())
+		s, err := load.Open(f.Name(), gguf.Options{})
 		require.NoError(t, err)
 		s.NotMapped = fmt.Errorf("load: the file system refuses to map it: %w", syscall.ENODEV)
 		m, err := open(context.Background(), s, Options{Load: mode}, time.Now())

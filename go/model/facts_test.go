@@ -240,7 +240,7 @@ func TestEveryTensorBesideTheModelIsRefusedOrHarmless(t *testing.T) {
 
 // asked is the embedded model with other metadata.
 func asked(t *testing.T, kv map[string]any) *Model {
-	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	require.NoError(t, err)
 	h := gguf.HeaderOf(in)
 	for key, value := range kv {

@@ -37,7 +37,7 @@ func TestGemmaExactContinuations(t *testing.T) {
 	require.NotEmpty(t, all)
 	longest := 0
 	for _, g := range all {
-		ids := m.Tokenizer().Encode(g.Prompt, tokenizer.Options{BOS: true})
+		ids := m.Tokenizer().Encode(g.Prompt, tokenizer.EncodeOptions{BOS: true})
 		require.Equal(t, g.PromptIDs, ids, g.Prompt)
 		longest = max(longest, len(ids))
 		s := session(t, m)
@@ -64,7 +64,7 @@ func TestGemmaFastAgainstExact(t *testing.T) {
 	}
 	exact := gemma(t, Options{Exact: true, Context: 512}, "text.json", &text)
 	fast := gemma(t, Options{Context: 512}, "text.json", &text)
-	require.Equal(t, text.IDs, exact.Tokenizer().Encode(text.Text, tokenizer.Options{BOS: true}))
+	require.Equal(t, text.IDs, exact.Tokenizer().Encode(text.Text, tokenizer.EncodeOptions{BOS: true}))
 	nll, err := exact.NegativeLogLikelihoods(context.Background(), text.IDs)
 	require.NoError(t, err)
 	require.Len(t, nll, len(text.NLL))

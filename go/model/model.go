@@ -149,7 +149,7 @@ type Model struct {
 // are those of packages gguf, arch, tokenizer, resolver and load, each naming the file and what in it.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	start := time.Now()
-	s, err := load.Open(path)
+	s, err := load.Open(path, gguf.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if err != nil {
 		return nil, err
 	}
-	tok, err := tokenizer.New(s.File, tokenizer.WithPre(o.Pre))
+	tok, err := tokenizer.New(s.File, tokenizer.Options{Pre: o.Pre})
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ type decision struct {
 // Resolve decides for the file at path as Open would, and loads nothing. The header alone is needed: of a file that is
 // shorter than it says, Resolution.Truncated tells.
 func Resolve(path string, o Options) (*resolver.Resolution, error) {
-	s, err := load.Open(path, gguf.HeaderOnly())
+	s, err := load.Open(path, gguf.Options{HeaderOnly: true})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // gate and up; down), and that of the head.
 func TestActivationsAreQuantizedOnce(t *testing.T) {
 	events := trace.NewRecorder(1)
-	in, err := gguf.Open(filepath.Join("..", "embedded", "skeep-tiny.gguf"))
+	in, err := gguf.Open(filepath.Join("..", "embedded", "skeep-tiny.gguf"), gguf.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	path := filepath.Join(t.TempDir(), "q8_0.gguf")
@@ -213,7 +213,7 @@ func TestRewindRepeatsTheSameLogits(t *testing.T) {
 
 func TestScoreEqualsAppend(t *testing.T) {
 	m := tiny(t, Options{Exact: true})
-	ids := m.Tokenizer().Encode("12+34=46", tokenizer.Options{BOS: true})
+	ids := m.Tokenizer().Encode("12+34=46", tokenizer.EncodeOptions{BOS: true})
 	a, b := session(t, m), session(t, m)
 	require.NoError(t, a.Score(context.Background(), ids, func(i int, logits []float32) error {
 		want, err := b.Append(context.Background(), ids[i])
@@ -237,7 +237,7 @@ func TestSessionsOfOneModelRunSideBySide(t *testing.T) {
 			}
 			defer s.Close()
 			var ids []int32
-			for token, err := range s.Generate(context.Background(), m.Tokenizer().Encode("21+21=", tokenizer.Options{BOS: true}), GenerateOptions{MaxTokens: 8}) {
+			for token, err := range s.Generate(context.Background(), m.Tokenizer().Encode("21+21=", tokenizer.EncodeOptions{BOS: true}), GenerateOptions{MaxTokens: 8}) {
 				if err != nil {
 					ids = nil
 					break
@@ -354,7 +354,7 @@ func TestChecksComeFirst(t *testing.T) {
 		Prepare: func(m *Model) error {
 			require.NotEmpty(t, m.Example())
 			require.Positive(t, m.Context())
-			require.NotEmpty(t, m.Tokenizer().Encode("1+1=", tokenizer.Options{}))
+			require.NotEmpty(t, m.Tokenizer().Encode("1+1=", tokenizer.EncodeOptions{}))
 			require.NotEmpty(t, m.Resolution().Decisions)
 			_, loaded := m.Weight("output_norm.weight")
 			require.False(t, loaded)

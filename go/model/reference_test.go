@@ -65,7 +65,7 @@ func TestGreedyContinuations(t *testing.T) {
 		for _, g := range all {
 			m, err := Open(context.Background(), filepath.Join(dir, g.File), Options{Exact: exact, Context: 512})
 			require.NoError(t, err)
-			ids := m.Tokenizer().Encode(g.Prompt, tokenizer.Options{BOS: true})
+			ids := m.Tokenizer().Encode(g.Prompt, tokenizer.EncodeOptions{BOS: true})
 			require.Equal(t, g.PromptIDs, ids, g.Prompt)
 			want := g.ExactIDs
 			if g.File == "stories260K-Q8_0.gguf" || g.File == "stories260K-Q4_0.gguf" {

@@ -385,7 +385,7 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 			return
 		}
 		defer s.Close() // for loops that are left, also by a panic or runtime.Goexit
-		for t, err := range s.Generate(ctx, m.tokenizer.Encode(text, tokenizer.Options{BOS: true}), o) {
+		for t, err := range s.Generate(ctx, m.tokenizer.Encode(text, tokenizer.EncodeOptions{BOS: true}), o) {
 			if !yield(t, err) {
 				return
 			}

@@ -30,7 +30,7 @@ import (
 // embedded model's tokenizer. Elements of the tensors whose name contains large are multiplied by factor.
 func gemmaLike(t testing.TB, window int, o Options, large string, factor float32) *Model {
 	const width, ff, heads, dim, layers = 32, 48, 2, 16, 3
-	from, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	from, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	require.NoError(t, err)
 	h := gguf.Header{}
 	for _, pair := range gguf.HeaderOf(from).Metadata {
@@ -461,7 +461,7 @@ func TestScoreRefusesNestedUse(t *testing.T) {
 // A loop over a generation in which the same session goes elsewhere ends with an error; one that only reads goes on.
 func TestGenerationNoticesOthers(t *testing.T) {
 	m := tiny(t, Options{})
-	ids := m.tokenizer.Encode(m.Example(), tokenizer.Options{BOS: true})
+	ids := m.tokenizer.Encode(m.Example(), tokenizer.EncodeOptions{BOS: true})
 	run := func(nested func(s *Session)) (n int, last error) {
 		s := session(t, m)
 		for _, err := range s.Generate(t.Context(), ids, GenerateOptions{MaxTokens: 3}) {

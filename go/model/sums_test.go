@@ -37,7 +37,7 @@ func unseenSums(t *testing.T, m *Model) (r sums) {
 	ask := func(a, b, digits int) {
 		require.NoError(t, s.Rewind(0))
 		var text strings.Builder
-		prompt := m.Tokenizer().Encode(fmt.Sprintf("%d+%d=", a, b), tokenizer.Options{BOS: true})
+		prompt := m.Tokenizer().Encode(fmt.Sprintf("%d+%d=", a, b), tokenizer.EncodeOptions{BOS: true})
 		for token, err := range s.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 6}) {
 			require.NoError(t, err)
 			text.WriteString(token.Text)
@@ -77,7 +77,7 @@ func TestAccuracyOfEveryType(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("38,000 sums; run without -short and -race")
 	}
-	in, err := gguf.Open(filepath.Join("..", "embedded", "skeep-tiny.gguf"))
+	in, err := gguf.Open(filepath.Join("..", "embedded", "skeep-tiny.gguf"), gguf.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	f16 := unseenSums(t, tiny(t, Options{}))

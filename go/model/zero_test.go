@@ -88,7 +88,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	}
 	require.ErrorIs(t, new(skeep.Storage).Close(), skeep.ErrClosed)
 	require.ErrorIs(t, new(skeep.Storage).CloseContext(t.Context()), skeep.ErrClosed)
-	require.Empty(t, new(tokenizer.Tokenizer).Encode("a", tokenizer.Options{BOS: true}))
+	require.Empty(t, new(tokenizer.Tokenizer).Encode("a", tokenizer.EncodeOptions{BOS: true}))
 	_, err := new(Session).Append(t.Context(), 1)
 	require.ErrorIs(t, err, skeep.ErrClosed)
 	_, err = new(Model).NewSession()

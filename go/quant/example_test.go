@@ -20,7 +20,7 @@ func ExampleFile() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func ExampleFile() {
 
 // What would become of a model's tensors can be asked without making the file.
 func ExampleChoose() {
-	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

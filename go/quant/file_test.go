@@ -56,7 +56,7 @@ func makeFile(t testing.TB, path string, h gguf.Header, tensors ...sample) *gguf
 
 func openFile(t testing.TB, path string) *gguf.File {
 	t.Helper()
-	f, err := gguf.Open(path)
+	f, err := gguf.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f
@@ -64,7 +64,7 @@ func openFile(t testing.TB, path string) *gguf.File {
 
 func embeddedFile(t testing.TB) *gguf.File {
 	t.Helper()
-	f, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.WithName("embedded"))
+	f, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{Name: "embedded"})
 	require.NoError(t, err)
 	return f
 }
@@ -142,7 +142,7 @@ func encodedWhole(t testing.TB, f *gguf.File, name string, to tensor.Encoding) [
 // checkResult compares a result with its input, its report, and an independent encoding.
 func checkResult(t testing.TB, in *gguf.File, path string, r *Report, fileType uint32) {
 	t.Helper()
-	out, err := gguf.Open(path)
+	out, err := gguf.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, out.Close()) }()
 	want := map[string]string{}
@@ -487,7 +487,7 @@ func TestOutputOfTheSameName(t *testing.T) {
 	makeFile(t, filepath.Join(home, "m.gguf"), gguf.Header{}, x)
 	require.NoError(t, os.WriteFile(filepath.Join(away, "m.gguf"), []byte("older"), 0o600))
 	t.Chdir(away)
-	in, err := gguf.OpenFS(os.DirFS(home), "m.gguf")
+	in, err := gguf.OpenFS(os.DirFS(home), "m.gguf", gguf.Options{})
 	require.NoError(t, err)
 	_, err = File(context.Background(), in, filepath.Join(home, "m.gguf"), Options{Type: "Q8_0"})
 	require.ErrorIs(t, err, ErrArgument)
@@ -535,7 +535,7 @@ func TestUnknownType(t *testing.T) {
 		at := bytes.Index(b, []byte(name)) + len(name) + 4 + 2*8 // behind the number of axes and two extents
 		require.Zero(t, binary.LittleEndian.Uint32(b[at:]))
 		binary.LittleEndian.PutUint32(b[at:], number)
-		in, err := gguf.Read(bytes.NewReader(b), int64(len(b)))
+		in, err := gguf.Read(bytes.NewReader(b), int64(len(b)), gguf.Options{})
 		require.NoError(t, err)
 		_, err = File(context.Background(), in, filepath.Join(dir, "out.gguf"), Options{Type: "Q8_0"})
 		var bad *Error
@@ -551,7 +551,7 @@ func TestUnknownType(t *testing.T) {
 func TestTruncated(t *testing.T) {
 	dir := t.TempDir()
 	b := embedded.Model()[:len(embedded.Model())-1000]
-	in, err := gguf.Read(bytes.NewReader(b), int64(len(b)), gguf.HeaderOnly())
+	in, err := gguf.Read(bytes.NewReader(b), int64(len(b)), gguf.Options{HeaderOnly: true})
 	require.NoError(t, err)
 	_, err = File(context.Background(), in, filepath.Join(dir, "out.gguf"), Options{Type: "Q8_0"})
 	require.ErrorIs(t, err, gguf.ErrTruncated)

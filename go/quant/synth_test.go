@@ -116,7 +116,7 @@ func TestSynthOfEveryType(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()
 			require.Equal(t, little.Vocab, run.Tokenizer().Len())
-			ids := run.Tokenizer().Encode("Aé", tokenizer.Options{BOS: true})
+			ids := run.Tokenizer().Encode("Aé", tokenizer.EncodeOptions{BOS: true})
 			require.Equal(t, []int32{1, 3 + 'A', 3 + 0xc3, 3 + 0xa9}, ids, "bytes")
 			_, err = s.Append(context.Background(), ids...)
 			require.NoError(t, err)

@@ -28,7 +28,7 @@ func BenchmarkNew(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := tokenizer.New(h)
+				_, err := tokenizer.New(h, tokenizer.Options{})
 				require.NoError(b, err)
 			}
 		})
@@ -47,7 +47,7 @@ func BenchmarkEncode(b *testing.B) {
 		"marks": strings.Repeat("!", 1<<20),
 	}
 	for name, h := range benchVocabularies(b) {
-		tok, err := tokenizer.New(h)
+		tok, err := tokenizer.New(h, tokenizer.Options{})
 		require.NoError(b, err)
 		for kind, text := range texts {
 			b.Run(name+"/"+kind, func(b *testing.B) {
@@ -55,7 +55,7 @@ func BenchmarkEncode(b *testing.B) {
 				b.ReportAllocs()
 				var ids []int32
 				for b.Loop() {
-					ids = tok.AppendEncode(ids[:0], text, tokenizer.Options{})
+					ids = tok.AppendEncode(ids[:0], text, tokenizer.EncodeOptions{})
 				}
 			})
 		}

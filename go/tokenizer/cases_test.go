@@ -33,27 +33,27 @@ const (
 )
 
 // A known name is its rule; an absent one, "default" and an unknown one are refused with the names there are, and
-// WithPre decides. The small vocabulary needs no files, the real ones show that the rule matters.
+// Options.Pre decides. The small vocabulary needs no files, the real ones show that the rule matters.
 // Case H01.
 func TestPreIsAKnownRuleOrRefused(t *testing.T) {
 	check := func(h arch.Header, own, other string) {
 		require.Equal(t, own, mustNew(t, h).Pre())
 		for _, pre := range []any{nil, "default", "unknown-xyz"} {
-			_, err := tokenizer.New(changed{h, keyPre, pre})
+			_, err := tokenizer.New(changed{h, keyPre, pre}, tokenizer.Options{})
 			var e *tokenizer.PreError
 			require.ErrorAs(t, err, &e)
 			for _, known := range tokenizer.Pretokenizers() {
 				require.Contains(t, err.Error(), known)
 			}
-			require.Equal(t, own, mustNew(t, changed{h, keyPre, pre}, tokenizer.WithPre(own)).Pre())
+			require.Equal(t, own, mustNew(t, changed{h, keyPre, pre}, tokenizer.Options{Pre: own}).Pre())
 		}
 		renamed := mustNew(t, changed{h, keyPre, other})
 		require.Equal(t, other, renamed.Pre())
 		text := "In 2024 I'LL see 12345 of (self):\n\n\treturn\tthem.\n\n"
-		a, b := mustNew(t, h).Encode(text, tokenizer.Options{}), renamed.Encode(text, tokenizer.Options{})
+		a, b := mustNew(t, h).Encode(text, tokenizer.EncodeOptions{}), renamed.Encode(text, tokenizer.EncodeOptions{})
 		require.NotEqual(t, a, b)
-		require.Equal(t, a, mustNew(t, changed{h, keyPre, other}, tokenizer.WithPre(own)).Encode(text, tokenizer.Options{}))
-		require.Equal(t, b, mustNew(t, h, tokenizer.WithPre(other)).Encode(text, tokenizer.Options{}))
+		require.Equal(t, a, mustNew(t, changed{h, keyPre, other}, tokenizer.Options{Pre: own}).Encode(text, tokenizer.EncodeOptions{}))
+		require.Equal(t, b, mustNew(t, h, tokenizer.Options{Pre: other}).Encode(text, tokenizer.EncodeOptions{}))
 	}
 	check(bpeHeader("gpt-2", []string{"1 2", "12 3", "Ċ Ċ", "' L", "'L L"}), "gpt-2", "qwen2")
 	gpt2, _ := vocabulary(t, "gpt-2")
@@ -72,7 +72,7 @@ func TestLeadingSpaceFollowsTheFlag(t *testing.T) {
 		require.Equal(t, prefix != false, tok.AddSpacePrefix())
 		want := map[string][]string{"": {}, "a": {"▁a"}, " a": {"▁▁a"}, "  a": {"▁▁▁a"}, "<s>a": {"<s>", "▁a"}, "<s> a": {"<s>", "▁▁a"}}
 		for text, pieces := range want {
-			got := tok.Encode(text, tokenizer.Options{Special: true})
+			got := tok.Encode(text, tokenizer.EncodeOptions{Special: true})
 			spelled := strings.Join(texts(tok, got), "")
 			expected := strings.Join(pieces, "")
 			if prefix == false {
@@ -92,8 +92,8 @@ func TestBrokenTextGivesTokensAndComesBack(t *testing.T) {
 	roundTrip := func(tok *tokenizer.Tokenizer) {
 		require.True(t, tok.ByteComplete())
 		for _, text := range all {
-			require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.Options{}), tokenizer.DecodeOptions{}), "%q", text)
-			tok.Encode(text, tokenizer.Options{BOS: true, Special: true})
+			require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}), "%q", text)
+			tok.Encode(text, tokenizer.EncodeOptions{BOS: true, Special: true})
 		}
 	}
 	roundTrip(mustNew(t, smallSPM))
@@ -110,7 +110,7 @@ func TestLongRunsTakeLinearTime(t *testing.T) {
 	encode := func(tok *tokenizer.Tokenizer, unit string, n int) time.Duration {
 		text := strings.Repeat(unit, n)
 		begin := time.Now()
-		ids := tok.Encode(text, tokenizer.Options{})
+		ids := tok.Encode(text, tokenizer.EncodeOptions{})
 		elapsed := time.Since(begin)
 		require.Equal(t, text, tok.Decode(ids, tokenizer.DecodeOptions{}))
 		return elapsed
@@ -134,7 +134,7 @@ func TestLongRunsTakeLinearTime(t *testing.T) {
 // Case H09.
 func TestRunsOfSpacesSplitAsPublished(t *testing.T) {
 	tok := mustNew(t, bpeHeader("qwen2", nil, extra{"  ", 4}, extra{"    ", 4}, extra{"<a", 4}, extra{"<ab>", 4}))
-	require.Equal(t, []string{"x", "    ", "  ", "y", "<ab>", "<a", "c"}, texts(tok, tok.Encode("x      y<ab><ac", tokenizer.Options{})))
+	require.Equal(t, []string{"x", "    ", "  ", "y", "<ab>", "<a", "c"}, texts(tok, tok.Encode("x      y<ab><ac", tokenizer.EncodeOptions{})))
 	patterns := published(t)
 	for _, name := range []string{"qwen2", "starcoder"} {
 		h, _ := vocabulary(t, name)
@@ -142,7 +142,7 @@ func TestRunsOfSpacesSplitAsPublished(t *testing.T) {
 		for n := 2; n <= 16; n++ {
 			for _, run := range []string{strings.Repeat(" ", n), strings.Repeat("\n", n), strings.Repeat(" ", n) + "\n", "\n" + strings.Repeat(" ", n)} {
 				text := "a" + run + "b"
-				got := tok.Encode(text, tokenizer.Options{})
+				got := tok.Encode(text, tokenizer.EncodeOptions{})
 				require.Equal(t, ref.encode(text, false), got, "%s: %q", name, text)
 				require.Equal(t, text, tok.Decode(got, tokenizer.DecodeOptions{}), name)
 			}

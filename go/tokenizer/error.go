@@ -13,7 +13,7 @@ var (
 	ErrMissing     = errors.New("tokenizer: not in the file")             // a key that the vocabulary needs
 	ErrInvalid     = errors.New("tokenizer: vocabulary broken")           // wrong kind, length or value
 	ErrUnsupported = errors.New("tokenizer: not supported")               // another model of tokenizer
-	ErrPre         = errors.New("tokenizer: pre-tokenizer not supported") // see Pretokenizers and WithPre
+	ErrPre         = errors.New("tokenizer: pre-tokenizer not supported") // see Pretokenizers and Options.Pre
 )
 
 // Error says what is wrong with a vocabulary, and where.
@@ -42,11 +42,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // PreError says that a vocabulary's pre-tokenizer is absent or unknown. Guessing one would split text
-// otherwise than the model was trained on, so the name has to be given: see WithPre. It wraps ErrPre.
+// otherwise than the model was trained on, so the name has to be given: see Options.Pre. It wraps ErrPre.
 type PreError struct {
 	File  string   // the header's name
 	Name  string   // "" when absent
-	Known []string // names that WithPre takes
+	Known []string // names that Options.Pre takes
 }
 
 func (e *PreError) Error() string {

@@ -12,7 +12,7 @@ import (
 
 func openEmbedded() *gguf.File {
 	model := embedded.Model()
-	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)))
+	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)), gguf.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -23,11 +23,11 @@ func openEmbedded() *gguf.File {
 func Example() {
 	f := openEmbedded()
 	defer f.Close()
-	tok, err := tokenizer.New(f)
+	tok, err := tokenizer.New(f, tokenizer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids := tok.Encode("1+2=", tokenizer.Options{BOS: true})
+	ids := tok.Encode("1+2=", tokenizer.EncodeOptions{BOS: true})
 	fmt.Println(tok.Len(), ids)
 	fmt.Println(tok.Decode(ids, tokenizer.DecodeOptions{}))
 	fmt.Println(tok.Decode(ids, tokenizer.DecodeOptions{Special: true}))
@@ -41,12 +41,12 @@ func Example() {
 func ExampleOptions() {
 	f := openEmbedded()
 	defer f.Close()
-	tok, err := tokenizer.New(f)
+	tok, err := tokenizer.New(f, tokenizer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(tok.Encode("</s>", tokenizer.Options{Special: true}), tok.IsEOG(2))
-	fmt.Println(tok.Encode("</s>", tokenizer.Options{}))
+	fmt.Println(tok.Encode("</s>", tokenizer.EncodeOptions{Special: true}), tok.IsEOG(2))
+	fmt.Println(tok.Encode("</s>", tokenizer.EncodeOptions{}))
 	// Output:
 	// [2] true
 	// [63 50 118 65]
@@ -56,12 +56,12 @@ func ExampleOptions() {
 func ExampleDecoder() {
 	f := openEmbedded()
 	defer f.Close()
-	tok, err := tokenizer.New(f)
+	tok, err := tokenizer.New(f, tokenizer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	d := tok.NewDecoder(tokenizer.DecodeOptions{Continue: true})
-	for _, id := range tok.Encode("né", tokenizer.Options{}) {
+	for _, id := range tok.Encode("né", tokenizer.EncodeOptions{}) {
 		fmt.Printf("%d %q\n", id, d.Append(nil, id))
 	}
 	fmt.Printf("end %q\n", d.Flush(nil))

@@ -15,7 +15,7 @@ import (
 func behaviour(tok *tokenizer.Tokenizer) []any {
 	all := []any{tok.Model(), tok.Pre(), tok.EOG(), tok.Suppressed()}
 	for _, text := range []string{"hello xhello  HELLO 12345 I'LL <|x|> \u00e9\xff", "", "<s>he</s>llo"} {
-		for _, o := range []tokenizer.Options{{}, {BOS: true}, {BOS: true, EOS: true, Special: true}} {
+		for _, o := range []tokenizer.EncodeOptions{{}, {BOS: true}, {BOS: true, EOS: true, Special: true}} {
 			ids := tok.Encode(text, o)
 			all = append(all, ids, tok.Decode(ids, tokenizer.DecodeOptions{Special: true}), tok.Decode(ids, tokenizer.DecodeOptions{}))
 		}
@@ -60,7 +60,7 @@ func TestEveryKeyOfTheTable(t *testing.T) {
 		}
 		refused := func(h header, value any) {
 			h, key := alter(h, value)
-			_, err := tokenizer.New(h)
+			_, err := tokenizer.New(h, tokenizer.Options{})
 			require.ErrorIs(t, err, tokenizer.ErrUnsupported, "%s = %v", key, value)
 			require.ErrorContains(t, err, key)
 		}
@@ -74,7 +74,7 @@ func TestEveryKeyOfTheTable(t *testing.T) {
 			c, ok := cases[strings.TrimPrefix(key, "tokenizer.ggml.")]
 			require.True(t, ok, "%s: read and not tested", key)
 			h, _ := alter(c.h, c.value)
-			tok, err := tokenizer.New(h)
+			tok, err := tokenizer.New(h, tokenizer.Options{})
 			if c.refuse != "" {
 				require.ErrorContains(t, err, c.refuse, key)
 				continue
@@ -120,7 +120,7 @@ func TestEveryEndIsFound(t *testing.T) {
 	require.EqualValues(t, 257, tok.EOT())
 	for _, ids := range []any{[]int32{5, 300}, []int32{-2}} {
 		for _, key := range []string{"eos_token_ids", "suppress_tokens"} {
-			_, err := tokenizer.New(h.with(key, ids))
+			_, err := tokenizer.New(h.with(key, ids), tokenizer.Options{})
 			require.ErrorIs(t, err, tokenizer.ErrInvalid)
 			require.ErrorContains(t, err, "tokenizer.ggml."+key)
 		}

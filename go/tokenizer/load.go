@@ -37,14 +37,11 @@ const (
 	noID = math.MaxUint32 // a special token's id for "none"
 )
 
-// Option is an option of New.
-type Option func(*options)
-
-type options struct{ pre string }
-
-// WithPre names the pre-tokenizer of a byte-level BPE vocabulary, whatever the file says; "" leaves it
-// to the file.
-func WithPre(name string) Option { return func(o *options) { o.pre = name } }
+// Options say how a vocabulary is read. The zero Options take it as the file says.
+type Options struct {
+	// Pre names the pre-tokenizer of a byte-level BPE vocabulary, whatever the file says; "" leaves it to the file.
+	Pre string
+}
 
 // New makes the tokenizer of a model file. All of the vocabulary is checked here: an error is an *Error
 // that names the key, or a *PreError, and encoding cannot fail.
@@ -53,14 +50,10 @@ func WithPre(name string) Option { return func(o *options) { o.pre = name } }
 // tokenizer.ggml.token_type, SentencePiece tokens of the form <0x0A> are bytes, BOS, EOS and EOT are
 // control tokens. Without ids, SentencePiece takes 1, 2 and 0 for BOS, EOS and the unknown token if they
 // are spelled <s>, </s> and <unk>.
-func New(h arch.Header, opts ...Option) (*Tokenizer, error) {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
+func New(h arch.Header, o Options) (*Tokenizer, error) {
 	l := &loader{h: h, t: &Tokenizer{}}
 	for _, step := range []func(){
-		func() { l.model(o.pre) }, l.refuse, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,
+		func() { l.model(o.Pre) }, l.refuse, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,
 	} {
 		if step(); l.err != nil {
 			return nil, l.err

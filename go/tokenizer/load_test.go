@@ -70,7 +70,7 @@ func TestBrokenVocabularies(t *testing.T) {
 		{smallSPM.with("add_space_prefix", "no"), tokenizer.ErrInvalid, "add_space_prefix", -1, "is of kind string, not bool"},
 		{smallBPE.with("pre", uint8(1)), tokenizer.ErrInvalid, "pre", -1, "is of kind u8, not string"},
 	} {
-		_, err := tokenizer.New(c.h)
+		_, err := tokenizer.New(c.h, tokenizer.Options{})
 		require.ErrorIs(t, err, c.kind, c.text)
 		var e *tokenizer.Error
 		require.ErrorAs(t, err, &e)
@@ -101,7 +101,7 @@ func TestPreNames(t *testing.T) {
 		{"gpt-2", "unknown-xyz", `unknown pre-tokenizer "unknown-xyz"`},
 		{"x\xff" + strings.Repeat("x", 1000), "", `unknown pre-tokenizer "x\xffxxx`},
 	} {
-		tok, err := tokenizer.New(smallBPE.with("pre", c.file), tokenizer.WithPre(c.option))
+		tok, err := tokenizer.New(smallBPE.with("pre", c.file), tokenizer.Options{Pre: c.option})
 		if err == nil {
 			require.Equal(t, c.want, tok.Pre())
 			continue
@@ -118,7 +118,7 @@ func TestPreNames(t *testing.T) {
 	}
 	// SentencePiece has none, whatever the file says; naming one is a mistake.
 	require.Equal(t, "", mustNew(t, smallSPM.with("pre", "default")).Pre())
-	_, err := tokenizer.New(smallSPM, tokenizer.WithPre("qwen2"))
+	_, err := tokenizer.New(smallSPM, tokenizer.Options{Pre: "qwen2"})
 	require.ErrorIs(t, err, tokenizer.ErrPre)
 }
 
@@ -126,10 +126,10 @@ func TestPreNames(t *testing.T) {
 func TestPreDecidesTheSplit(t *testing.T) {
 	for _, name := range []string{"gpt-2", "qwen2"} {
 		h, vectors := vocabulary(t, name)
-		own, other := mustNew(t, h), mustNew(t, h, tokenizer.WithPre(map[string]string{"gpt-2": "qwen2", "qwen2": "gpt-2"}[name]))
+		own, other := mustNew(t, h), mustNew(t, h, tokenizer.Options{Pre: map[string]string{"gpt-2": "qwen2", "qwen2": "gpt-2"}[name]})
 		differ := 0
 		for _, v := range vectors {
-			if !slices.Equal(own.Encode(v.Text, tokenizer.Options{}), other.Encode(v.Text, tokenizer.Options{})) {
+			if !slices.Equal(own.Encode(v.Text, tokenizer.EncodeOptions{}), other.Encode(v.Text, tokenizer.EncodeOptions{})) {
 				differ++
 			}
 		}
@@ -146,13 +146,13 @@ func TestWithoutTypes(t *testing.T) {
 	}
 	bpe := mustNew(t, smallBPE.with("token_type", nil, "eos_token_id", uint32(267)))
 	require.Equal(t, tokenizer.Control, bpe.Type(267))
-	require.Equal(t, "é\x00ÿ", bpe.Decode(bpe.Encode("é\x00ÿ", tokenizer.Options{}), tokenizer.DecodeOptions{}))
+	require.Equal(t, "é\x00ÿ", bpe.Decode(bpe.Encode("é\x00ÿ", tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}))
 }
 
 // A merge of characters that are no stand-ins never applies.
 func TestForeignMerges(t *testing.T) {
 	tok := mustNew(t, smallBPE.with("merges", []string{"中 文", "h e"}))
-	require.Equal(t, []string{"he"}, texts(tok, tok.Encode("he", tokenizer.Options{})))
+	require.Equal(t, []string{"he"}, texts(tok, tok.Encode("he", tokenizer.EncodeOptions{})))
 }
 
 // Whatever the arrays hold: an error of this package or a tokenizer that encodes.
@@ -181,7 +181,7 @@ func TestRandomHeaders(t *testing.T) {
 			h["tokenizer.ggml.unknown_token_id"] = uint32(0)
 			h["tokenizer.ggml.merges"] = []string{}
 		}
-		tok, err := tokenizer.New(h)
+		tok, err := tokenizer.New(h, tokenizer.Options{})
 		var e *tokenizer.Error
 		var pre *tokenizer.PreError
 		if err != nil {
@@ -192,7 +192,7 @@ func TestRandomHeaders(t *testing.T) {
 		}
 		text := randomText().Draw(rt, "text")
 		for _, special := range []bool{false, true} {
-			ids := tok.Encode(text, tokenizer.Options{Special: special, BOS: true})
+			ids := tok.Encode(text, tokenizer.EncodeOptions{Special: special, BOS: true})
 			back := tok.Decode(ids, tokenizer.DecodeOptions{Special: special})
 			if len(text) > 0 && len(ids) == 0 {
 				rt.Fatalf("%q has no ids", text)

@@ -19,9 +19,9 @@ import (
 // None is the id of a special token that the vocabulary does not have.
 const None int32 = -1
 
-// Options says how to encode. The zero Options encodes plain text: no token is added at the ends, and
+// EncodeOptions say how to encode. The zero EncodeOptions encode plain text: no token is added at the ends, and
 // text that happens to spell a control token is text.
-type Options struct {
+type EncodeOptions struct {
 	// BOS begins with the BOS token, if the vocabulary asks for it (see [Tokenizer.AddBOS]) and the text, by Special,
 	// does not spell it there.
 	BOS bool
@@ -58,13 +58,13 @@ type Tokenizer struct {
 }
 
 // Encode returns the ids of the text.
-func (t *Tokenizer) Encode(text string, o Options) []int32 {
+func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 	return t.AppendEncode(nil, text, o)
 }
 
 // AppendEncode appends the ids of the text to dst. It allocates nothing but the growth of dst once
 // its scratch memory, which the Tokenizer keeps for the next call, is large enough.
-func (t *Tokenizer) AppendEncode(dst []int32, text string, o Options) []int32 {
+func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) []int32 {
 	if len(t.types) == 0 {
 		return dst
 	}
@@ -143,7 +143,7 @@ func (t *Tokenizer) Unk() int32 { return t.unk }
 // AddBOS reports whether texts of this vocabulary begin with BOS.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
-// AddEOS reports whether the file asks for EOS behind a whole text: see [Options].
+// AddEOS reports whether the file asks for EOS behind a whole text: see [EncodeOptions].
 func (t *Tokenizer) AddEOS() bool { return t.addEOS }
 
 // AddSpacePrefix reports whether encoding puts a space in front of a text, and in front of the text

@@ -20,8 +20,8 @@ import (
 	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
-func mustNew(t require.TestingT, h arch.Header, opts ...tokenizer.Option) *tokenizer.Tokenizer {
-	tok, err := tokenizer.New(h, opts...)
+func mustNew(t require.TestingT, h arch.Header, o ...tokenizer.Options) *tokenizer.Tokenizer {
+	tok, err := tokenizer.New(h, append(o, tokenizer.Options{})[0])
 	require.NoError(t, err)
 	return tok
 }
@@ -69,7 +69,7 @@ func TestSpaces(t *testing.T) {
 		{"hello  hello", false, nil, []string{"▁hello", "▁", "▁hello"}},
 	} {
 		tok := mustNew(t, smallSPM.with("add_space_prefix", c.prefix))
-		got := tok.Encode(c.text, tokenizer.Options{Special: c.special})
+		got := tok.Encode(c.text, tokenizer.EncodeOptions{Special: c.special})
 		require.Equal(t, c.want, texts(tok, got), "%+v", c)
 		require.Equal(t, c.text, tok.Decode(got, tokenizer.DecodeOptions{Special: true}), "%+v", c)
 	}
@@ -90,7 +90,7 @@ func TestUserDefinedTokensComeFirst(t *testing.T) {
 		{bpe, "<xa", []string{"<", "x", "a"}},
 		{bpe, "     a", []string{"   ", " ", " ", "a"}},
 	} {
-		got := c.tok.Encode(c.text, tokenizer.Options{})
+		got := c.tok.Encode(c.text, tokenizer.EncodeOptions{})
 		require.Equal(t, c.want, texts(c.tok, got), c.text)
 	}
 }
@@ -102,11 +102,11 @@ func TestControlTokensNeedSpecial(t *testing.T) {
 				continue
 			}
 			text := tok.Text(id)
-			for _, got := range append(tok.Encode("a"+text+"b", tokenizer.Options{}), tok.Encode(text, tokenizer.Options{})...) {
+			for _, got := range append(tok.Encode("a"+text+"b", tokenizer.EncodeOptions{}), tok.Encode(text, tokenizer.EncodeOptions{})...) {
 				require.NotContains(t, []tokenizer.TokenType{tokenizer.Control, tokenizer.Unknown}, tok.Type(got), text)
 			}
-			require.Contains(t, tok.Encode("a"+text+"b", tokenizer.Options{Special: true}), id)
-			require.Equal(t, "ab", tok.Decode(tok.Encode("a"+text+"b", tokenizer.Options{Special: true}), tokenizer.DecodeOptions{}))
+			require.Contains(t, tok.Encode("a"+text+"b", tokenizer.EncodeOptions{Special: true}), id)
+			require.Equal(t, "ab", tok.Decode(tok.Encode("a"+text+"b", tokenizer.EncodeOptions{Special: true}), tokenizer.DecodeOptions{}))
 		}
 	}
 }
@@ -115,24 +115,24 @@ func TestEnds(t *testing.T) {
 	bos, eos := int32(1), int32(2)
 	for _, c := range []struct {
 		h    header
-		o    tokenizer.Options
+		o    tokenizer.EncodeOptions
 		text string
 		want []int32
 	}{
-		{smallSPM, tokenizer.Options{}, "", nil},
-		{smallSPM, tokenizer.Options{BOS: true}, "", []int32{bos}}, // add_bos_token is absent: SentencePiece adds it
-		{smallSPM.with("add_bos_token", false), tokenizer.Options{BOS: true}, "", nil},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true, EOS: true}, "", []int32{bos, eos}},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true}, "", []int32{bos}}, // a text that is to be continued
-		{smallSPM, tokenizer.Options{EOS: true}, "", nil},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{}, "", nil},
-		{smallSPM.with("add_eos_token", true), tokenizer.Options{BOS: true, EOS: true, Special: true}, "<s></s>", []int32{bos, eos}},
-		{smallSPM, tokenizer.Options{BOS: true, Special: true}, "<s><s>", []int32{bos, bos}},
-		{smallSPM.with("bos_token_id", nil, "eos_token_id", nil), tokenizer.Options{BOS: true}, "", []int32{bos}},
-		{smallSPM.with("bos_token_id", uint32(1<<32-1)), tokenizer.Options{BOS: true}, "", nil},
-		{smallBPE.with("bos_token_id", uint32(1)), tokenizer.Options{BOS: true}, "", []int32{1}}, // llama-bpe
-		{smallBPE.with("bos_token_id", uint32(1), "pre", "gpt-2"), tokenizer.Options{BOS: true}, "", nil},
-		{smallBPE.with("bos_token_id", uint32(1), "pre", "gpt-2", "add_bos_token", true), tokenizer.Options{BOS: true}, "", []int32{1}},
+		{smallSPM, tokenizer.EncodeOptions{}, "", nil},
+		{smallSPM, tokenizer.EncodeOptions{BOS: true}, "", []int32{bos}}, // add_bos_token is absent: SentencePiece adds it
+		{smallSPM.with("add_bos_token", false), tokenizer.EncodeOptions{BOS: true}, "", nil},
+		{smallSPM.with("add_eos_token", true), tokenizer.EncodeOptions{BOS: true, EOS: true}, "", []int32{bos, eos}},
+		{smallSPM.with("add_eos_token", true), tokenizer.EncodeOptions{BOS: true}, "", []int32{bos}}, // a text that is to be continued
+		{smallSPM, tokenizer.EncodeOptions{EOS: true}, "", nil},
+		{smallSPM.with("add_eos_token", true), tokenizer.EncodeOptions{}, "", nil},
+		{smallSPM.with("add_eos_token", true), tokenizer.EncodeOptions{BOS: true, EOS: true, Special: true}, "<s></s>", []int32{bos, eos}},
+		{smallSPM, tokenizer.EncodeOptions{BOS: true, Special: true}, "<s><s>", []int32{bos, bos}},
+		{smallSPM.with("bos_token_id", nil, "eos_token_id", nil), tokenizer.EncodeOptions{BOS: true}, "", []int32{bos}},
+		{smallSPM.with("bos_token_id", uint32(1<<32-1)), tokenizer.EncodeOptions{BOS: true}, "", nil},
+		{smallBPE.with("bos_token_id", uint32(1)), tokenizer.EncodeOptions{BOS: true}, "", []int32{1}}, // llama-bpe
+		{smallBPE.with("bos_token_id", uint32(1), "pre", "gpt-2"), tokenizer.EncodeOptions{BOS: true}, "", nil},
+		{smallBPE.with("bos_token_id", uint32(1), "pre", "gpt-2", "add_bos_token", true), tokenizer.EncodeOptions{BOS: true}, "", []int32{1}},
 	} {
 		require.Equal(t, c.want, mustNew(t, c.h).Encode(c.text, c.o), "%+v %q", c.o, c.text)
 	}
@@ -160,9 +160,9 @@ func TestWholePieces(t *testing.T) {
 	h := bpeHeader("llama-bpe", []string{"a b"}, extra{"abc", 1}) // no merges lead to abc
 	want := map[string]string{"llama-bpe": "abc", "llama3": "abc", "tekken": "abc", "dbrx": "ab c", "qwen2": "ab c"}
 	for pre, tokens := range want {
-		tok := mustNew(t, h, tokenizer.WithPre(pre))
+		tok := mustNew(t, h, tokenizer.Options{Pre: pre})
 		require.Equal(t, pre, tok.Pre())
-		require.Equal(t, strings.Fields(tokens), texts(tok, tok.Encode("abc", tokenizer.Options{})), pre)
+		require.Equal(t, strings.Fields(tokens), texts(tok, tok.Encode("abc", tokenizer.EncodeOptions{})), pre)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestBytesAreKept(t *testing.T) {
 	for _, h := range []header{smallSPM, smallSPM.with("add_space_prefix", false), smallBPE, smallBPE.with("pre", "deepseek-v3")} {
 		tok := mustNew(t, h)
 		for _, text := range awkward {
-			require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.Options{}), tokenizer.DecodeOptions{}))
+			require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}))
 		}
 	}
 }
@@ -206,17 +206,17 @@ func TestBytesWithoutAToken(t *testing.T) {
 	tokens[0xff] = "gone"
 	tok := mustNew(t, bpe.with("tokens", tokens))
 	require.False(t, tok.ByteComplete())
-	require.Equal(t, "a\uFFFDb", tok.Decode(tok.Encode("a\xffb", tokenizer.Options{}), tokenizer.DecodeOptions{}))
-	require.Equal(t, []string{"\xef\xbf", "\xbd"}, texts(tok, tok.Encode("\xff", tokenizer.Options{})))
+	require.Equal(t, "a\uFFFDb", tok.Decode(tok.Encode("a\xffb", tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}))
+	require.Equal(t, []string{"\xef\xbf", "\xbd"}, texts(tok, tok.Encode("\xff", tokenizer.EncodeOptions{})))
 
 	spm := smallSPM
 	types := slices.Clone(spm["tokenizer.ggml.token_type"].([]int32))
 	types[3+'z'] = 5
 	tok = mustNew(t, spm.with("token_type", types))
-	require.Equal(t, []string{"▁a", "<unk>", "b", "▁a"}, texts(tok, tok.Encode("azb a", tokenizer.Options{})))
-	require.Equal(t, "ab a", tok.Decode(tok.Encode("azb a", tokenizer.Options{}), tokenizer.DecodeOptions{}))
-	require.Equal(t, "a<unk> b", tok.Decode(tok.Encode("az b", tokenizer.Options{}), tokenizer.DecodeOptions{Special: true}))
-	_, err := tokenizer.New(spm.with("token_type", types, "unknown_token_id", uint32(1<<32-1)))
+	require.Equal(t, []string{"▁a", "<unk>", "b", "▁a"}, texts(tok, tok.Encode("azb a", tokenizer.EncodeOptions{})))
+	require.Equal(t, "ab a", tok.Decode(tok.Encode("azb a", tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}))
+	require.Equal(t, "a<unk> b", tok.Decode(tok.Encode("az b", tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{Special: true}))
+	_, err := tokenizer.New(spm.with("token_type", types, "unknown_token_id", uint32(1<<32-1)), tokenizer.Options{})
 	require.ErrorContains(t, err, "tokenizer.ggml.tokens: no token for byte 0x7a")
 }
 
@@ -229,12 +229,12 @@ func TestTokensOfBrokenText(t *testing.T) {
 	broken = append(broken, "\xf0\x9f\x98", "a\x80")
 	tok := mustNew(t, spmHeader(append(slices.Clone(words), broken...)))
 	for _, text := range []string{"\x80\xff", "a\x80", "\xf0\x9f\x98", "\xf0\x9f\x98\x80", "é"} {
-		require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.Options{}), tokenizer.DecodeOptions{}))
+		require.Equal(t, text, tok.Decode(tok.Encode(text, tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}))
 	}
-	require.Equal(t, []string{"▁a", "a\x80"}, texts(tok, tok.Encode("aa\x80", tokenizer.Options{})))
+	require.Equal(t, []string{"▁a", "a\x80"}, texts(tok, tok.Encode("aa\x80", tokenizer.EncodeOptions{})))
 	bpe := mustNew(t, bpeHeader("gpt-2", nil, extra{"\x80\xff", 4}, extra{"\xe2", 1}))
-	require.Equal(t, []int32{256}, bpe.Encode("\x80\xff", tokenizer.Options{}))
-	require.Equal(t, []int32{0xe2}, bpe.Encode("\xe2", tokenizer.Options{}))
+	require.Equal(t, []int32{256}, bpe.Encode("\x80\xff", tokenizer.EncodeOptions{}))
+	require.Equal(t, []int32{0xe2}, bpe.Encode("\xe2", tokenizer.EncodeOptions{}))
 }
 
 func TestDuplicatesGoToTheFirst(t *testing.T) {
@@ -242,23 +242,23 @@ func TestDuplicatesGoToTheFirst(t *testing.T) {
 	tok := mustNew(t, h)
 	first, _ := tok.ID("▁a")
 	second := first + int32(len(words))
-	require.Equal(t, []int32{first}, tok.Encode("a", tokenizer.Options{}))
+	require.Equal(t, []int32{first}, tok.Encode("a", tokenizer.EncodeOptions{}))
 	require.Equal(t, "a", tok.Decode([]int32{second}, tokenizer.DecodeOptions{}))
-	require.Equal(t, []int32{first, 3 + 'z'}, tok.Encode("az", tokenizer.Options{}))
+	require.Equal(t, []int32{first, 3 + 'z'}, tok.Encode("az", tokenizer.EncodeOptions{}))
 	types := slices.Clone(h["tokenizer.ggml.token_type"].([]int32))
 	types[first] = 3 // a control token hides no text
-	require.Equal(t, []int32{second}, mustNew(t, h.with("token_type", types)).Encode("a", tokenizer.Options{}))
+	require.Equal(t, []int32{second}, mustNew(t, h.with("token_type", types)).Encode("a", tokenizer.EncodeOptions{}))
 
 	tok = mustNew(t, bpeHeader("gpt-2", []string{"a b", "b c", "a b"}))
-	require.Equal(t, []string{"ab", "c"}, texts(tok, tok.Encode("abc", tokenizer.Options{}))) // the rank of a merge is its first
+	require.Equal(t, []string{"ab", "c"}, texts(tok, tok.Encode("abc", tokenizer.EncodeOptions{}))) // the rank of a merge is its first
 	// A user-defined token is spelled, and hides no other: ø is a stand-in for byte 0xf8.
 	tok = mustNew(t, bpeHeader("deepseek-llm", []string{"Ã ¸"}, extra{"ø", 4}))
-	require.Equal(t, []int32{257}, tok.Encode("ø", tokenizer.Options{}))
+	require.Equal(t, []int32{257}, tok.Encode("ø", tokenizer.EncodeOptions{}))
 	require.Equal(t, "øø", tok.Decode([]int32{257, 256}, tokenizer.DecodeOptions{}))
-	require.Equal(t, []int32{0xf8}, tok.Encode("\xf8", tokenizer.Options{}))
+	require.Equal(t, []int32{0xf8}, tok.Encode("\xf8", tokenizer.EncodeOptions{}))
 	// A normal token that is no stand-ins is not what text becomes.
 	tok = mustNew(t, bpeHeader("llama-bpe", nil, extra{"日", 1}))
-	require.Equal(t, []int32{0xe6, 0x97, 0xa5}, tok.Encode("日", tokenizer.Options{}))
+	require.Equal(t, []int32{0xe6, 0x97, 0xa5}, tok.Encode("日", tokenizer.EncodeOptions{}))
 	require.Equal(t, "日", tok.Decode([]int32{256}, tokenizer.DecodeOptions{}))
 }
 
@@ -296,7 +296,7 @@ func TestDecoder(t *testing.T) {
 		})
 	}
 	tok := mustNew(t, smallSPM)
-	ids := tok.Encode("hello 中\xe2\x96", tokenizer.Options{})
+	ids := tok.Encode("hello 中\xe2\x96", tokenizer.EncodeOptions{})
 	require.Equal(t, " hello 中\xe2\x96", tok.Decode(ids, tokenizer.DecodeOptions{Continue: true}))
 	a, _ := tok.ID("▁a")
 	require.Equal(t, "\n a", tok.Decode([]int32{3 + '\n', a}, tokenizer.DecodeOptions{})) // the space is not the first
@@ -319,7 +319,7 @@ func TestAgainstReference(t *testing.T) {
 			text := rapid.OneOf(randomText(), rapid.StringOfN(rapid.RuneFrom([]rune("helo abxy12\n<>▁")), 0, 40, -1))
 			rapid.Check(t, func(rt *rapid.T) {
 				text, special := text.Draw(rt, "text"), rapid.Bool().Draw(rt, "special")
-				got, want := tok.Encode(text, tokenizer.Options{Special: special}), ref.encode(text, special)
+				got, want := tok.Encode(text, tokenizer.EncodeOptions{Special: special}), ref.encode(text, special)
 				if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 					rt.Fatalf("%q: want %q, got %q", text, texts(tok, want), texts(tok, got))
 				}
@@ -365,7 +365,7 @@ func TestRandomVocabularies(t *testing.T) {
 			for range rng.IntN(80) {
 				text += string("aaaaaabbbbb    c"[rng.IntN(16)])
 			}
-			require.Equal(t, texts(tok, ref.encode(text, false)), texts(tok, tok.Encode(text, tokenizer.Options{})), "seed %d, %q", seed, text)
+			require.Equal(t, texts(tok, ref.encode(text, false)), texts(tok, tok.Encode(text, tokenizer.EncodeOptions{})), "seed %d, %q", seed, text)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func TestRealVocabulariesAgainstReference(t *testing.T) {
 				all = append(all, gen.Example(i))
 			}
 			for _, text := range append(all, awkward...) {
-				got, want := tok.Encode(text, tokenizer.Options{}), ref.encode(text, false)
+				got, want := tok.Encode(text, tokenizer.EncodeOptions{}), ref.encode(text, false)
 				require.Equal(t, texts(tok, want), texts(tok, got), "%q", text)
 				if back := tok.Decode(got, tokenizer.DecodeOptions{}); tok.ByteComplete() || utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > 0xffff }) {
 					require.Equal(t, strings.ReplaceAll(text, "▁", map[bool]string{true: " ", false: "▁"}[name == "llama-spm"]), back)
@@ -413,7 +413,7 @@ func TestLongRuns(t *testing.T) {
 	}{{bpe, "A", 8}, {bpe, " ", 8}, {bpe, "é", 1}, {mustNew(t, bpeHeader("llama-bpe", merges)), "7", 3}, {spm, "A", 4}, {spm, " ", 4}} {
 		text := strings.Repeat(c.unit, 1<<20/len(c.unit))
 		begin := time.Now()
-		ids := c.tok.Encode(text, tokenizer.Options{})
+		ids := c.tok.Encode(text, tokenizer.EncodeOptions{})
 		require.Less(t, time.Since(begin), 60*time.Second)
 		require.InDelta(t, len(text)/c.n, len(ids), 8)
 		require.Equal(t, text, c.tok.Decode(ids, tokenizer.DecodeOptions{}), "%s %q", c.tok.Pre(), c.unit)
@@ -422,9 +422,9 @@ func TestLongRuns(t *testing.T) {
 
 func TestAppendKeepsWhatIsThere(t *testing.T) {
 	tok := mustNew(t, smallSPM)
-	o := tokenizer.Options{BOS: true, Special: true}
+	o := tokenizer.EncodeOptions{BOS: true, Special: true}
 	require.Equal(t, append([]int32{1, 1}, tok.Encode("<s>a", o)...), tok.AppendEncode([]int32{1, 1}, "<s>a", o))
-	require.Equal(t, "x a", string(tok.AppendDecode([]byte("x "), tok.Encode("a", tokenizer.Options{}), tokenizer.DecodeOptions{})))
+	require.Equal(t, "x a", string(tok.AppendDecode([]byte("x "), tok.Encode("a", tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{})))
 }
 
 func TestConcurrentUse(t *testing.T) {
@@ -434,7 +434,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := range 200 {
 				text := strings.Repeat(fmt.Sprintf("hello %d ", g), i%17)
-				if back := tok.Decode(tok.Encode(text, tokenizer.Options{}), tokenizer.DecodeOptions{}); back != text {
+				if back := tok.Decode(tok.Encode(text, tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}); back != text {
 					t.Errorf("%q became %q", text, back)
 				}
 			}
@@ -477,11 +477,11 @@ func FuzzEncode(f *testing.F) {
 		toks = append(toks, mustNew(f, h))
 	}
 	for _, pre := range distinct {
-		toks = append(toks, mustNew(f, smallBPE, tokenizer.WithPre(pre)))
+		toks = append(toks, mustNew(f, smallBPE, tokenizer.Options{Pre: pre}))
 	}
 	f.Fuzz(func(t *testing.T, text string, special bool, which uint8) {
 		tok := toks[int(which)%len(toks)]
-		ids := tok.Encode(text, tokenizer.Options{Special: special})
+		ids := tok.Encode(text, tokenizer.EncodeOptions{Special: special})
 		want := text
 		if tok.Model() == "llama" {
 			want = strings.ReplaceAll(text, "▁", " ")

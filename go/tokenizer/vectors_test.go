@@ -35,7 +35,7 @@ func models(t testing.TB) string {
 }
 
 func open(t testing.TB, path string) arch.Header {
-	f, err := gguf.Open(path, gguf.HeaderOnly())
+	f, err := gguf.Open(path, gguf.Options{HeaderOnly: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f
@@ -65,7 +65,7 @@ func vocabulary(t testing.TB, name string) (arch.Header, []vector) {
 
 func check(t *testing.T, tok *tokenizer.Tokenizer, vectors []vector) {
 	for _, v := range vectors {
-		got := tok.Encode(v.Text, tokenizer.Options{})
+		got := tok.Encode(v.Text, tokenizer.EncodeOptions{})
 		if d := cmp.Diff(v.IDs, got); d != "" && len(v.IDs)+len(got) > 0 {
 			t.Errorf("%q: want %d, got %d\n%s", v.Text, v.IDs, got, d)
 		}
@@ -79,7 +79,7 @@ func TestVectors(t *testing.T) {
 	for _, name := range vocabularies {
 		t.Run(name, func(t *testing.T) {
 			h, vectors := vocabulary(t, name)
-			tok, err := tokenizer.New(h)
+			tok, err := tokenizer.New(h, tokenizer.Options{})
 			require.NoError(t, err)
 			require.Len(t, vectors, 46)
 			check(t, tok, vectors)
@@ -92,7 +92,7 @@ func TestGemma(t *testing.T) {
 	if path == "" {
 		t.Skip("SKEEP_TEST_GEMMA is not set: the Gemma vocabulary is not tested")
 	}
-	tok, err := tokenizer.New(open(t, path))
+	tok, err := tokenizer.New(open(t, path), tokenizer.Options{})
 	require.NoError(t, err)
 	raw, err := os.ReadFile(filepath.Join(models(t), "gemma3-270m", "tokens.json"))
 	require.NoError(t, err)
@@ -120,9 +120,9 @@ func TestGreedy(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, &runs))
 		require.NotEmpty(t, runs)
 		for _, r := range runs {
-			tok, err := tokenizer.New(open(t, stdcmp.Or(path, filepath.Join(dir, r.File))))
+			tok, err := tokenizer.New(open(t, stdcmp.Or(path, filepath.Join(dir, r.File))), tokenizer.Options{})
 			require.NoError(t, err)
-			require.Equal(t, r.PromptIDs, tok.Encode(r.Prompt, tokenizer.Options{BOS: true}), "%q", r.Prompt)
+			require.Equal(t, r.PromptIDs, tok.Encode(r.Prompt, tokenizer.EncodeOptions{BOS: true}), "%q", r.Prompt)
 			if r.Text != "" { // noted without a newline at its end
 				text := tok.Decode(append(r.PromptIDs, r.GenIDs...), tokenizer.DecodeOptions{})
 				require.Equal(t, r.Text, strings.TrimRight(text, "\n"))

@@ -19,7 +19,7 @@ import (
 func TestCutFilesEndCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	require.NoError(t, os.WriteFile(path, embedded.Model(), 0o600))
-	f, err := gguf.Open(path)
+	f, err := gguf.Open(path, gguf.Options{})
 	require.NoError(t, err)
 	defer f.Close()
 	tensor := f.Tensors()[len(f.Tensors())-1].Name

@@ -39,7 +39,7 @@ func dumpCommand() *cobra.Command {
 		if _, err := claim(c, modelFile(args)); err != nil {
 			return err
 		}
-		f, err := gguf.Open(args[0])
+		f, err := gguf.Open(args[0], gguf.Options{})
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func newWorkshop(t *testing.T) workshop {
 	w.write("tiny.gguf", embedded.Model(), 0o640)
 	w.write("text.txt", []byte("1+2=3\n"), 0o600)
 	w.write("p.json", []byte(`{"name": "kiosk"}`), 0o600)
-	f, err := gguf.Open(w.path("tiny.gguf"))
+	f, err := gguf.Open(w.path("tiny.gguf"), gguf.Options{})
 	require.NoError(t, err)
 	paths, err := gguf.Split(t.Context(), f, w.path("set"), gguf.PartLimits{Tensors: 10})
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func (w workshop) failure(traceFile, cpuProfile string) (inTrace, inProfile stri
 func TestFailedRunIsRecorded(t *testing.T) {
 	w := newWorkshop(t)
 	model := bytes.Clone(embedded.Model())
-	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)))
+	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)), gguf.Options{})
 	require.NoError(t, err)
 	at, err := f.Extent("output_norm.weight")
 	require.NoError(t, err)

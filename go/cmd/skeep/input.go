@@ -67,7 +67,7 @@ func textFile(c *cobra.Command, path string) (string, error) {
 }
 
 // encode is Encode of a text that may be long.
-func encode(c *cobra.Command, t *tokenizer.Tokenizer, text string, o tokenizer.Options) ([]int32, error) {
+func encode(c *cobra.Command, t *tokenizer.Tokenizer, text string, o tokenizer.EncodeOptions) ([]int32, error) {
 	return await(c.Context(), func() ([]int32, error) { return t.Encode(text, o), nil })
 }
 

@@ -91,7 +91,7 @@ data. The exit status is then 1 if anything was found.`,
 		if _, err := claim(c, modelFile(args)); err != nil {
 			return err
 		}
-		f, err := gguf.Open(args[0], gguf.HeaderOnly())
+		f, err := gguf.Open(args[0], gguf.Options{HeaderOnly: true})
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *inspection) tokenizer(f *gguf.File) {
 	var t *tokenizer.Tokenizer
 	if _, ok := f.Value("tokenizer.ggml.model"); ok {
 		var err error
-		if t, err = tokenizer.New(f); err != nil {
+		if t, err = tokenizer.New(f, tokenizer.Options{}); err != nil {
 			r.Tokenizer = strings.TrimPrefix(err.Error(), "tokenizer: ")
 		}
 	}

@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			model := embedded.Model()
 			spoilt := bytes.Clone(model)
-			f, err := gguf.Read(bytes.NewReader(model), int64(len(model)))
+			f, err := gguf.Read(bytes.NewReader(model), int64(len(model)), gguf.Options{})
 			if err != nil {
 				return err
 			}
@@ -222,7 +222,7 @@ func TestInterruptEndsReading(t *testing.T) {
 func TestForeignNames(t *testing.T) {
 	w := newWorkshop(t)
 	const hostile = "x\x1b[31m\u009b|\n\r\x00y"
-	f, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	f, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	require.NoError(t, err)
 	h := gguf.HeaderOf(f)
 	h.Set("llama."+hostile, gguf.TextOf(hostile))

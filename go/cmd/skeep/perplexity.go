@@ -49,7 +49,7 @@ two sets of predictions are compared.`,
 		}
 		var ids []int32
 		o.Prepare = func(m *model.Model) (err error) {
-			if ids, err = encode(c, m.Tokenizer(), text, tokenizer.Options{BOS: true}); err != nil {
+			if ids, err = encode(c, m.Tokenizer(), text, tokenizer.EncodeOptions{BOS: true}); err != nil {
 				return err
 			}
 			ids = ids[:min(len(ids), m.Context())]

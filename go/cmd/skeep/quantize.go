@@ -64,7 +64,7 @@ fails, an existing file of that name stays unchanged. A value that its new forma
 		if _, err := claim(c, []named{{what: "IN", path: args[0]}}, out...); err != nil {
 			return err
 		}
-		in, err := gguf.Open(args[0])
+		in, err := gguf.Open(args[0], gguf.Options{})
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 						return errors.New("no prompt: give -p, --ids or standard input, which is empty; this model has no example of its own")
 					}
 				}
-				if given, err = encode(c, m.Tokenizer(), text, tokenizer.Options{BOS: true}); err != nil {
+				if given, err = encode(c, m.Tokenizer(), text, tokenizer.EncodeOptions{BOS: true}); err != nil {
 					return err
 				}
 			}

@@ -16,7 +16,7 @@ import (
 
 func tokenizeCommand() *cobra.Command {
 	var split, pre string
-	var o tokenizer.Options
+	var o tokenizer.EncodeOptions
 	var decode bool
 	c := &cobra.Command{
 		Use:   "tokenize [MODEL]",
@@ -46,7 +46,7 @@ and prints the text of each line.`,
 		if err != nil {
 			return err
 		}
-		t, err := tokenizer.New(source, tokenizer.WithPre(pre))
+		t, err := tokenizer.New(source, tokenizer.Options{Pre: pre})
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func parseLines(text string, n int) (lines [][]int32, err error) {
 // header opens MODEL, or the embedded model, for its header and payload.
 func header(args []string) (*gguf.File, error) {
 	if path, isFile := modelArg(args); isFile {
-		return gguf.Open(path, gguf.HeaderOnly())
+		return gguf.Open(path, gguf.Options{HeaderOnly: true})
 	}
 	s, err := load.Bytes(embeddedName, embedded.Model())
 	return s.File, err

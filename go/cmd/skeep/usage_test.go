@@ -166,7 +166,7 @@ func TestMisuse(t *testing.T) {
 		w.write(name, []byte(content), 0o600)
 	}
 	// headed.gguf is whole to those who look at its header; whoever reads a weight of it fails. mute.gguf has no example.
-	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)))
+	f, err := gguf.Read(bytes.NewReader(model), int64(len(model)), gguf.Options{})
 	require.NoError(t, err)
 	at, err := f.Extent("token_embd.weight")
 	require.NoError(t, err)
