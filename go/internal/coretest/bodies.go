@@ -35,6 +35,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	_ "github.com/skeep-project/skeep/csrc"
@@ -114,10 +115,13 @@ type MatMulTile struct {
 	N       int
 }
 
+// Scratch of products, used again: clearing it takes longer than a small product.
+var scratches = sync.Pool{New: func() any { return new([C.SKEEP_MATMUL_SCRATCH + 64]byte) }}
+
 // RunMatMulT computes one tile with a matmul_t row.
 func RunMatMulT(row int, t MatMulTile) error {
-	const size = C.SKEEP_MATMUL_SCRATCH
-	scratch := make([]byte, size+64)
+	scratch := scratches.Get().(*[C.SKEEP_MATMUL_SCRATCH + 64]byte)
+	defer scratches.Put(scratch)
 	offset := -uintptr(unsafe.Pointer(&scratch[0])) & 63
 	if C.hook_matmul_t(C.size_t(row), unsafe.Pointer(unsafe.SliceData(t.X)), C.int64_t(t.XStride),
 		unsafe.Pointer(unsafe.SliceData(t.W)), C.int64_t(t.WStride),
