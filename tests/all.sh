@@ -16,20 +16,28 @@ log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 passed=0 failed=() skipped=()
 
-# step NAME COMMAND…: runs it; its output is shown when it fails.
-step() {
-  local name=$1; shift
-  local start=$SECONDS
-  if "$@" >"$log/out" 2>&1; then
-    passed=$((passed + 1)); echo "ok    $name ($((SECONDS - start)) s)"
+# run FILE COMMAND…: its output goes to FILE, its exit code and seconds to FILE.end.
+run() {
+  local start=$SECONDS rc=0
+  "${@:2}" >"$1" 2>&1 || rc=$?
+  echo "$rc $((SECONDS - start))" >"$1.end"
+}
+# tell NAME FILE: what came of a run; its output when it failed.
+tell() {
+  local rc seconds
+  read -r rc seconds <"$2.end"
+  if [ "$rc" -eq 0 ]; then
+    passed=$((passed + 1)); echo "ok    $1 ($seconds s)"
   else
-    failed+=("$name"); echo "FAIL  $name ($((SECONDS - start)) s)"; tail -n 60 "$log/out" | sed 's/^/      /'
+    failed+=("$1"); echo "FAIL  $1 ($seconds s)"; tail -n 60 "$2" | sed 's/^/      /'
   fi
   # Tests that skipped themselves: of Go with their reasons, of CMake by name.
   awk '/\.go:[0-9]+: / { why = $0; sub(/^ */, "", why) }
     /^ *--- SKIP: / { print "      skipped " $3 ": " why }
-    / Test *#[0-9]+: .*\*\*\*Skipped/ { sub(/.* Test *#[0-9]+: /, ""); print "      skipped " $1 " of tests/c: lacks a tool" }' "$log/out" | sort -u >>"$log/skips"
+    / Test *#[0-9]+: .*\*\*\*Skipped/ { sub(/.* Test *#[0-9]+: /, ""); print "      skipped " $1 " of tests/c: lacks a tool" }' "$2" | sort -u >>"$log/skips"
 }
+# step NAME COMMAND…: runs it and tells.
+step() { run "$log/out" "${@:2}"; tell "$1" "$log/out"; }
 skip() { skipped+=("$1: $2"); echo "skip  $1: $2"; } # NAME REASON
 # have TOOL REASON NAME: true when the tool is there, else notes the step as skipped.
 have() {
@@ -46,8 +54,7 @@ gotest() {
 }
 quiet() { local out; out=$("$@" 2>&1); [ -z "$out" ] || { echo "$out"; return 1; }; }
 warnings() { # COMPILER…: every unit of the core without a warning
-  local f
-  for f in csrc/*.c; do "$@" -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -Icsrc -fsyntax-only "$f" || return 1; done
+  printf '%s\n' csrc/*.c | xargs -P "$(nproc)" -I{} "$@" -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -Iinclude -Icsrc -fsyntax-only {}
 }
 header() { # LANGUAGE COMPILER
   printf '#include "skeep.h"\nint main(void){return skeep_abi_version()==0;}\n' | "$2" -x "$1" -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
@@ -70,9 +77,12 @@ rows() { # SETS that nothing could run
   return $rc
 }
 
-cmake_build() { # NAME CONFIGURE-FLAGS…
-  step "$1" sh -c 'cmake -S . -B "$0" -DSKEEP_WERROR=ON "$@" && cmake --build "$0" -j"$(nproc)" && ctest --test-dir "$0" --output-on-failure' "$log/build" "${@:2}"
-  rm -rf "$log/build"
+cmake_build() { # CONFIGURE-FLAGS…
+  local build rc=0
+  build=$(mktemp -d "$log/build.XXXX")
+  cmake -S . -B "$build" -DSKEEP_WERROR=ON "$@" && cmake --build "$build" -j"$(nproc)" && ctest --test-dir "$build" --output-on-failure || rc=1
+  rm -rf "$build"
+  return $rc
 }
 # What takes long, or instruments and emulators that a first look does not need.
 full() {
@@ -108,8 +118,8 @@ full() {
   fi
   step "every row of the kernel table was compared" rows "$without"
   if have cmake "cmake is missing" "CMake builds"; then
-    have clang-14 "clang-14 is missing" "CMake build, clang" && cmake_build "CMake build, clang" -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
-    for sanitizer in address undefined thread; do cmake_build "CMake build, $sanitizer sanitizer" -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
+    have clang-14 "clang-14 is missing" "CMake build, clang" && step "CMake build, clang" cmake_build -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
+    for sanitizer in address undefined thread; do step "CMake build, $sanitizer sanitizer" cmake_build -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
   fi
 }
 
@@ -123,19 +133,19 @@ step "gofmt" quiet gofmt -l csrc go include tests bench
 step "go vet" go vet ./...
 step "C warnings, $CC" warnings "$CC"
 have g++ "g++ is missing" "public header in C++" && step "public header in C++" header c++ g++
+# The C build fills the processors that one long package of tests leaves idle.
+beside=
+if have cmake "cmake is missing" "CMake build"; then run "$log/cmake" cmake_build & beside=$!; fi
 step "go test" gotest ${short:+-short} ./...
-have cmake "cmake is missing" "CMake build" && cmake_build "CMake build"
-if [ -n "$short" ]; then
-  echo "left out  long tests (-short), static analysis, other compilers, other instruction sets, race detector, sanitizers, arm64: FULL=1 $0"
-else
-  full
-fi
+if [ -n "$beside" ]; then wait "$beside"; tell "CMake build" "$log/cmake"; fi
+[ -n "$short" ] || full
 
 if [ -s "$log/skips" ]; then
   sort -u "$log/skips"
   skipped+=("$(sort -u "$log/skips" | wc -l) tests, listed above")
 fi
 for s in "${skipped[@]}"; do echo "not run: $s"; done
+[ -z "$short" ] || echo "left out: long tests, static analysis, other compilers, other instruction sets, race detector, sanitizers, arm64; to run them: FULL=1 $0"
 echo "$passed passed, ${#failed[@]} failed, ${#skipped[@]} skipped"
 [ ${#failed[@]} -eq 0 ] || exit 1
 [ -z "${STRICT:-}" ] || [ ${#skipped[@]} -eq 0 ] || exit 1
