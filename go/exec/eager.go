@@ -156,7 +156,8 @@ func (e *Eager) Close() error {
 // Err is the first error of the step, or nil.
 func (e *Eager) Err() error { return e.err }
 
-// Layer implements Context: the slab of the layer before the one before becomes that of layer i.
+// Layer implements Context: the slab of the layer before the one before becomes that of layer i. It waits until nobody but
+// this step reads what was made in it.
 func (e *Eager) Layer(i int) {
 	e.layer = i
 	if e.err != nil || !e.running {

@@ -186,7 +186,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch], weights: &load.Weights{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, m.Close())
+			if !m.closed.Load() {
+				err = errors.Join(err, m.Close())
+			}
 			m = nil
 		}
 	}()
@@ -200,6 +202,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if o.Prepare != nil {
 		if err = o.Prepare(m); err != nil {
 			return m, err
+		}
+		if m.closed.Load() {
+			return m, &skeep.Error{Op: "open", Storage: m.file, Err: skeep.ErrClosed, Detail: "Prepare has closed the model"}
 		}
 	}
 	if o.Explain != nil {
@@ -231,10 +236,32 @@ func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
 	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
 		notes = append(notes, shown.Name(key)+": not known here, so it changes nothing; if it should, results are wrong")
 	}
+	for key := range h.Keys() {
+		one, many := strings.CutSuffix(key, "s")
+		if _, ok := h.Value(one); many && !ok && strings.HasSuffix(one, "_token_id") && key != "tokenizer.ggml.eos_token_ids" {
+			notes = append(notes, shown.Name(key)+": not read, and there is no "+shown.Name(one))
+		}
+	}
+	if n := vocabSize(h); t != nil && n >= 0 && n != int64(t.Len()) {
+		notes = append(notes, fmt.Sprintf("vocab_size: %d, but the vocabulary has %d tokens, and these count", n, t.Len()))
+	}
 	if t != nil && t.AddEOS() {
 		notes = append(notes, "tokenizer.ggml.add_eos_token: the file asks for EOS behind a text; one that is continued or predicted goes without")
 	}
 	return notes
+}
+
+// vocabSize is what the metadata say of the vocabulary's size, -1 when nothing.
+func vocabSize(h arch.Header) int64 {
+	if family, ok := h.Value("general.architecture"); ok {
+		name, _ := family.Text()
+		if v, ok := h.Value(name + ".vocab_size"); ok {
+			if n, ok := v.Int(); ok {
+				return n
+			}
+		}
+	}
+	return -1
 }
 
 // mapped is what a load mode does with each mapping.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -370,6 +371,42 @@ func TestSessionCloseIsIdempotent(t *testing.T) {
 	}
 	_, err := s.Append(context.Background(), 1)
 	require.ErrorIs(t, err, skeep.ErrClosed)
+}
+
+// A factor of the rotation that is NaN is named; wider caches would not help, so nobody speaks of them.
+func TestHintsOfCachesAreForCaches(t *testing.T) {
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	require.NoError(t, err)
+	h := gguf.HeaderOf(in)
+	dims, ok := in.Value("llama.rope.dimension_count")
+	require.True(t, ok)
+	n, _ := dims.Int()
+	h.Tensors = append(h.Tensors, gguf.TensorSpec{Name: "rope_freqs.weight", Encoding: tensor.EncF32, Shape: tensor.ShapeOf(n / 2)})
+	var file bytes.Buffer
+	w, err := gguf.NewWriter(&file, h)
+	require.NoError(t, err)
+	for _, spec := range h.Tensors {
+		to, err := w.Tensor(spec.Name)
+		require.NoError(t, err)
+		if spec.Name == "rope_freqs.weight" {
+			_, err = to.Write(bytes.Repeat([]byte{0xff}, int(4*n/2)))
+			require.NoError(t, err)
+			continue
+		}
+		payload, err := in.Payload(spec.Name)
+		require.NoError(t, err)
+		_, err = io.Copy(to, io.NewSectionReader(payload, 0, payload.Size()))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	kv := tensor.EncF16
+	m, err := OpenBytes(t.Context(), "nan", file.Bytes(), Options{KV: &kv})
+	require.NoError(t, err)
+	defer m.Close()
+	_, err = session(t, m).Append(t.Context(), 1, 2)
+	require.ErrorIs(t, err, skeep.ErrValue)
+	require.ErrorContains(t, err, "rope_freqs.weight")
+	require.NotContains(t, err.Error(), "--kv")
 }
 
 // A value that the cache's format cannot hold is named with the cache and with what to change; the session goes on, and

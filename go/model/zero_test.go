@@ -132,6 +132,12 @@ func TestPreparedModelSaysThatItHasNoWeights(t *testing.T) {
 	require.ErrorIs(t, err, stop)
 }
 
+func TestPrepareThatCloses(t *testing.T) {
+	_, err := OpenBytes(t.Context(), "embedded", embedded.Model(), Options{Prepare: func(m *Model) error { return m.Close() }})
+	require.ErrorIs(t, err, skeep.ErrClosed)
+	require.EqualError(t, err, `skeep: open: storage "embedded": closed (Prepare has closed the model)`)
+}
+
 func TestArgumentsAreNamed(t *testing.T) {
 	m := tiny(t, Options{})
 	nothing := math.Inf(-1)

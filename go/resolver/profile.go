@@ -137,6 +137,9 @@ func (p *Profile) read(r io.Reader) error {
 		return bad("not JSON: %w", err)
 	}
 	if first != json.Delim('{') {
+		if first == nil {
+			first = "null"
+		}
 		return bad("it begins with %v, want a JSON object", first)
 	}
 	seen := map[string]bool{}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 )
 
 // Params says how to pick. The zero Params is greedy.
@@ -52,10 +53,10 @@ func New(p Params) (*Sampler, error) {
 	} {
 		if !(c.value >= 0 && c.value <= c.max) {
 			want := "at least 0"
-			if c.max == 1 {
-				want = "0 to 1"
+			if c.max < math.MaxFloat64 {
+				want = fmt.Sprintf("0 to %.0f", c.max)
 			}
-			return nil, fmt.Errorf("%w: %s is %v, want %s", ErrParams, c.name, c.value, want)
+			return nil, fmt.Errorf("%w: %s is %s, want %s", ErrParams, c.name, strconv.FormatFloat(c.value, 'f', -1, 64), want)
 		}
 	}
 	return &Sampler{p: p, rng: rand.New(rand.NewPCG(p.Seed, 0))}, nil

@@ -3,6 +3,7 @@ package skeep
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/skeep-project/skeep/go/internal/core"
@@ -43,10 +44,11 @@ type openMark struct {
 	names  int
 }
 
-// Overflow counts what did not fit into a slab since the scope was made.
+// Overflow counts what did not fit into a slab since the scope was made, and got memory of its own or (OverflowFails) was
+// refused. What failed for another reason does not count.
 type Overflow struct {
 	Count int64
-	Bytes int64
+	Bytes int64  // math.MaxInt64 when there are more
 	First string // name of the first such tensor
 }
 
@@ -157,13 +159,8 @@ func padded(bytes int64) int64 { return (bytes + slabAlignment - 1) &^ (slabAlig
 
 // overflow makes a storage for a tensor that does not fit.
 func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l tensor.Layout) (View, error) {
-	if s.over.Count == 0 {
-		s.over.First = name
-	}
-	s.over.Count++
-	s.over.Bytes += bytes
-	s.o.trace.Emit(trace.Event{Kind: trace.Overflow, Name: s.slab().r.name, Tensor: name, Layer: -1, Bytes: bytes})
 	if s.o.strict {
+		s.overflowed(name, bytes)
 		return View{}, s.slab().errorOf("allocate", name, ErrOverflow,
 			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.slab().bytes-s.next, s.slab().bytes))
 	}
@@ -173,11 +170,22 @@ func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l ten
 	if err != nil {
 		return View{}, err
 	}
+	s.overflowed(name, bytes)
 	extra.tensor = name
 	s.need += padded(bytes)
 	s.peak = max(s.peak, s.need)
 	s.extra = append(s.extra, extra)
 	return extra.viewAt(0, bytes, extra.r.handle, f, l), nil
+}
+
+// overflowed counts a tensor that did not fit, once it has memory of its own or was refused for that.
+func (s *ForwardScope) overflowed(name string, bytes int64) {
+	if s.over.Count == 0 {
+		s.over.First = name
+	}
+	s.over.Count++
+	s.over.Bytes += min(bytes, math.MaxInt64-s.over.Bytes)
+	s.o.trace.Emit(trace.Event{Kind: trace.Overflow, Name: s.slab().r.name, Tensor: name, Layer: -1, Bytes: bytes})
 }
 
 // discard rewinds to the beginning of v, which is the latest tensor.
@@ -247,6 +255,9 @@ type Mark struct {
 
 // Mark opens a level inside of the current one: tensors made from now on end with its release.
 func (s *ForwardScope) Mark() (Mark, error) {
+	if err := s.slab().open("mark", ""); err != nil {
+		return Mark{}, err
+	}
 	handle, st := core.MarkOpen(s.slab().owner().handle)
 	if st.Code != core.OK {
 		return Mark{}, s.slab().status("mark", st)

@@ -181,6 +181,21 @@ func TestOverflowIsCountedAndNamed(t *testing.T) {
 	require.EqualValues(t, 1, strict.Overflow().Count)
 	_, err = strict.Alloc("huge", tensor.Dense(tensor.F32), tensor.ShapeOf(math.MaxInt64))
 	require.Error(t, err)
+	for range 3 { // the sum ends where it would wrap
+		_, err = strict.Alloc("large", tensor.Dense(tensor.F32), tensor.ShapeOf(1<<60))
+		require.ErrorIs(t, err, ErrOverflow)
+	}
+	require.Equal(t, Overflow{Count: 4, Bytes: math.MaxInt64, First: "big"}, strict.Overflow())
+
+	// What no memory is there for is an error of its own, and nothing that did not fit.
+	_, err = s.Mark()
+	require.ErrorIs(t, err, ErrClosed)
+	s = newForward(t, 256)
+	_, err = s.Alloc("large", tensor.Dense(tensor.F32), tensor.ShapeOf(1<<58))
+	require.ErrorIs(t, err, ErrMemory)
+	require.Zero(t, s.Overflow())
+	_, err = new(ForwardScope).Mark()
+	require.ErrorIs(t, err, ErrClosed)
 }
 
 // Within a running step its own pins are not waited for, on the slab and on what did not fit it.

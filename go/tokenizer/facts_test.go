@@ -118,6 +118,9 @@ func TestEveryEndIsFound(t *testing.T) {
 		require.Equal(t, slices.Contains(tok.EOG(), id), tok.IsEOG(id))
 	}
 	require.EqualValues(t, 257, tok.EOT())
+	_, err := tokenizer.New(h.with("eos_token_ids", []uint64{5, 1 << 63}))
+	require.ErrorIs(t, err, tokenizer.ErrInvalid)
+	require.NotContains(t, err.Error(), "id 0")
 	for _, ids := range []any{[]int32{5, 300}, []int32{-2}} {
 		for _, key := range []string{"eos_token_ids", "suppress_tokens"} {
 			_, err := tokenizer.New(h.with(key, ids), tokenizer.Options{})

@@ -151,7 +151,10 @@ func (l *loader) idList(key string) (ids []int32) {
 	for i := range list.Len() {
 		switch id, ok := list.At(i).Int(); {
 		case ok && (id == noID || id == -1):
-		case !ok || id < 0 || id >= int64(l.array.Len()):
+		case !ok:
+			l.fail(ErrInvalid, key, i, "no id, the vocabulary has %d tokens", l.array.Len())
+			return nil
+		case id < 0 || id >= int64(l.array.Len()):
 			l.fail(ErrInvalid, key, i, "id %d is out of range, the vocabulary has %d tokens", id, l.array.Len())
 			return nil
 		default:

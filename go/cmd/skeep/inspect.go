@@ -99,6 +99,9 @@ data. The exit status is then 1 if anything was found.`,
 		if err := f.Truncated(); err != nil {
 			fmt.Fprintln(c.ErrOrStderr(), "note:", err)
 		}
+		if glob != "" && !slices.ContainsFunc(f.Tensors(), func(t arch.TensorInfo) bool { ok, _ := path.Match(glob, t.Name); return ok }) {
+			return fmt.Errorf("--tensors %q: the model has no tensor of such a name", glob)
+		}
 		var findings *[]findingRow
 		if check {
 			if findings, err = payloadFindings(c.Context(), f, glob); err != nil {
@@ -108,7 +111,7 @@ data. The exit status is then 1 if anything was found.`,
 		if err := writeInspection(c.OutOrStdout(), c.ErrOrStderr(), *format, f, glob, metadataOnly, findings); err != nil || !check || len(*findings) == 0 {
 			return err
 		}
-		return verdict{fmt.Errorf("inspect: %d finding(s) in the payload, the first: tensor %q: %s", len(*findings), (*findings)[0].Tensor, (*findings)[0].What)}
+		return verdict{fmt.Errorf("inspect: %d finding(s) in the payload, the first: %s", len(*findings), (*findings)[0].What)}
 	}
 	return c
 }

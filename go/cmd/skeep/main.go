@@ -19,7 +19,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := interruptible()
 	defer stop()
-	root, out := rootCommand(), &checkedWriter{to: os.Stdout}
+	root, out := rootCommand(), &checkedWriter{ctx: ctx, to: os.Stdout}
 	root.SetOut(out)
 	notes := shownWriter{os.Stderr}
 	root.SetErr(notes)

@@ -173,6 +173,32 @@ func TestWritesToWhatIsThere(t *testing.T) {
 	require.Len(t, entries, 4, "nothing else is left")
 }
 
+// TestInterruptEndsWriting: the first signal ends a command whose output nobody takes.
+func TestInterruptEndsWriting(t *testing.T) {
+	hear(t)
+	w := newWorkshop(t)
+	cmd := exec.Command(w.command, "tokenize")
+	cmd.Dir = w.dir
+	cmd.Stdin = strings.NewReader(strings.Repeat("1+1=2\n", 100000)) // more ids than a pipe holds
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	var begun [1]byte
+	_, err = out.Read(begun[:]) // and then no more
+	require.NoError(t, err)
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	state, err := cmd.Process.Wait() // cmd.Wait would close the pipe, which ends the write too
+	require.NoError(t, err)
+	late.Stop()
+	require.Equal(t, 2, state.ExitCode())
+	_ = cmd.Wait()
+	require.Equal(t, "skeep: interrupted\n", stderr.String())
+}
+
 // TestInterruptEndsReading: the first signal ends a command that waits for input, whichever it is, or works on it.
 func TestInterruptEndsReading(t *testing.T) {
 	hear(t)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
@@ -58,7 +61,7 @@ func outputFlag(c *cobra.Command) *string {
 func write(w io.Writer, format string, t table, object any) error {
 	switch format {
 	case "json":
-		e := json.NewEncoder(w)
+		e := json.NewEncoder(shownJSON{w})
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
 		return e.Encode(object)
@@ -95,17 +98,37 @@ func write(w io.Writer, format string, t table, object any) error {
 	return out.Render()
 }
 
-// checkedWriter remembers that something could not be written, which those who print tables do not look at.
+// shownJSON writes JSON in which no text acts on a terminal. Each Write is whole runes.
+type shownJSON struct{ to io.Writer }
+
+func (o shownJSON) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(o.to, shown.JSON(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// checkedWriter remembers that something could not be written, which those who print tables do not look at. A write that
+// nobody takes ends with ctx.
 type checkedWriter struct {
+	ctx context.Context
 	to  io.Writer
 	err error
 }
 
+// patience is how long a write may take after its context has ended: what is ready is still written.
+const patience = 200 * time.Millisecond
+
 func (o *checkedWriter) Write(b []byte) (int, error) {
-	n, err := o.to.Write(b)
-	if o.err == nil {
-		o.err = err
+	if o.err != nil {
+		return 0, o.err
 	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(o.ctx))
+	stop := context.AfterFunc(o.ctx, func() { time.AfterFunc(patience, func() { cancel(ended.Err(o.ctx)) }) })
+	defer stop()
+	b = bytes.Clone(b) // the caller's may change when a write is given up
+	n, err := await(ctx, func() (int, error) { return o.to.Write(b) })
+	o.err = err
 	return n, err
 }
 

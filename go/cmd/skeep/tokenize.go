@@ -97,9 +97,11 @@ and prints the text of each line.`,
 // parseLines reads the ids of each line, all of a vocabulary of n: all are good before the first is shown.
 func parseLines(text string, n int) (lines [][]int32, err error) {
 	for line := range strings.Lines(text) {
-		ids, err := parseIDs(line)
-		if err == nil {
-			err = checkIDs(ids, n)
+		var ids []int32 // an empty line is an empty text, as it is written
+		if line = strings.TrimSpace(line); line != "" {
+			if ids, err = parseIDs(line); err == nil {
+				err = checkIDs(ids, n)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", len(lines)+1, err)

@@ -41,7 +41,8 @@ var misuse = []struct {
 	{"perplexity missing.gguf .", "", `is a directory`},
 	{"tokenize tiny.gguf --decode", "1 9999\n", `token id 9999, want 0 to 259`},
 	{"tokenize tiny.gguf --decode", "1 x\n", `"x" is no token id`},
-	{"tokenize tiny.gguf --decode", "1\n\n2\n", `line 2: no token id`},
+	{"tokenize tiny.gguf --decode", "1\n\nx\n", `line 3: "x" is no token id`},
+	{"inspect tiny.gguf --tensors blk.9.*", "", `--tensors "blk.9.*": the model has no tensor of such a name`},
 
 	// Flags: out of range, unknown, empty, given twice, against each other.
 	{"run missing.gguf -p x -n 0", "", `-n 0, want at least 1`},
@@ -50,7 +51,8 @@ var misuse = []struct {
 	{"run missing.gguf -p x --temp -1", "", `temperature`},
 	{"run missing.gguf -p x --temp NaN", "", `temperature`},
 	{"run missing.gguf -p x --temp Inf", "", `temperature`},
-	{"run missing.gguf -p x --top-k -1", "", `top-k`},
+	{"run missing.gguf -p x --top-k -1", "", `top-k is -1, want 0 to 2147483647`},
+	{"run missing.gguf -p x --top-k 99999999999", "", `top-k is 99999999999, want 0 to 2147483647`},
 	{"run missing.gguf -p x --top-p 1.5", "", `top-p`},
 	{"run missing.gguf -p x --min-p NaN", "", `min-p`},
 	{"run missing.gguf -p x --seed -1", "", `--seed`},

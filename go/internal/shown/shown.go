@@ -2,8 +2,10 @@
 package shown
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -21,6 +23,22 @@ func Quoted(s string, limit int) string {
 		return strconv.Quote(s[:limit]) + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// JSON is a JSON text in which runes that cannot be printed, which stand in its strings alone, are escaped. Its own line ends
+// stay.
+func JSON(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, u := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, u)
+		}
+	}
+	return b.String()
 }
 
 // Text is a text of lines, in which what cannot be printed stands as Go escapes it. Tabs stay.
