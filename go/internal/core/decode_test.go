@@ -168,8 +168,8 @@ func TestDecodeGivesTheGoldenValues(t *testing.T) {
 			t.Errorf("no vectors for %s", e.Name)
 		}
 	}
-	if len(sets) != 29 {
-		t.Errorf("%d sets, want 27 random and 2 edge ones", len(sets))
+	if len(sets) < 29 {
+		t.Errorf("%d sets, want at least 27 random and 2 edge ones", len(sets))
 	}
 }
 
