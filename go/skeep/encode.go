@@ -76,6 +76,8 @@ func (c Copier) EncodeTo(v, y View) error {
 		return v.fail(op, v.valueError(int64(st.Detail), y.desc.Format), "")
 	case st.Code == core.ErrNoKernel:
 		return y.fail(op, ErrUnsupported, y.desc.Format.String()+" is decoded only")
+	case st.Code == core.ErrShape:
+		return v.fail(op, ErrShape, fmt.Sprintf("%s into %s", v.Shape(), y.Shape()))
 	case st.Operand == 1:
 		return y.wrap(op, st)
 	case st.Code != core.OK:
