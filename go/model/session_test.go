@@ -375,7 +375,7 @@ func TestSessionCloseIsIdempotent(t *testing.T) {
 
 // A factor of the rotation that is NaN is named; wider caches would not help, so nobody speaks of them.
 func TestHintsOfCachesAreForCaches(t *testing.T) {
-	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())))
+	in, err := gguf.Read(bytes.NewReader(embedded.Model()), int64(len(embedded.Model())), gguf.Options{})
 	require.NoError(t, err)
 	h := gguf.HeaderOf(in)
 	dims, ok := in.Value("llama.rope.dimension_count")

@@ -118,7 +118,7 @@ func TestEveryEndIsFound(t *testing.T) {
 		require.Equal(t, slices.Contains(tok.EOG(), id), tok.IsEOG(id))
 	}
 	require.EqualValues(t, 257, tok.EOT())
-	_, err := tokenizer.New(h.with("eos_token_ids", []uint64{5, 1 << 63}))
+	_, err := tokenizer.New(h.with("eos_token_ids", []uint64{5, 1 << 63}), tokenizer.Options{})
 	require.ErrorIs(t, err, tokenizer.ErrInvalid)
 	require.NotContains(t, err.Error(), "id 0")
 	for _, ids := range []any{[]int32{5, 300}, []int32{-2}} {
