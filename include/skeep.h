@@ -500,12 +500,12 @@ typedef struct skeep_rope_params {
   uint32_t original_context; /* YaRN: positions before scaling */
   uint32_t reserved;         /* zero */
 } skeep_rope_params;
-/* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or
- * NULL. Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double;
- * r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by
- * attn_factor and by nothing else; a result within F32 is right also where its two products are not. Elements from dims
- * on are copied. From one position to the next no pair may turn by more than 2048 radians: a base, scale or ext_factor that makes it is ERR_ARGUMENT, a factor ERR_VALUE on factors. A
- * position that takes an angle to 2^31 is ERR_INDEX. */
+/* y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32 [dims/2] or NULL.
+ * Pair i turns by position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) / factors[i], formed in double; r_i =
+ * ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin are multiplied by attn_factor and by
+ * nothing else; a result within F32 is right also where its two products are not. Elements from dims on are copied.
+ * From one position to the next no pair may turn by more than 2048 radians: a base, scale or ext_factor that makes it
+ * is ERR_ARGUMENT, a factor ERR_VALUE on factors. A position that takes an angle to 2^31 is ERR_INDEX. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
                                   const skeep_view *factors, skeep_rope_params params, const skeep_view *y);
 /* Stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
