@@ -8,6 +8,8 @@
  * nine around its own, with the least error, d and dmin are fitted together to all codes of the block, rounded to
  * halves, and the groups choose again. A second d and dmin, with slightly smaller largest integers, are tried for the
  * sake of their rounding (search_end). Errors are always those of the decoded block. */
+#ifndef SKEEP_SEARCH_AFFINE_H
+#define SKEEP_SEARCH_AFFINE_H
 #ifndef DENSE
 #error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif
@@ -193,67 +195,4 @@ static inline void affine_block(const struct search_block *b, const struct affin
   }
 }
 
-/* ---- the formats ---- */
-
-/* The twelve bytes of eight scales and eight minima of six bits each. */
-static inline void affine_pack_k4(const struct affine_block *y, uint8_t *scales) {
-  for (int g = 0; g < 4; g++) {
-    scales[g] = (uint8_t)(y->scales[g] | y->scales[g + 4] >> 4 << 6);
-    scales[g + 4] = (uint8_t)(y->mins[g] | y->mins[g + 4] >> 4 << 6);
-    scales[g + 8] = (uint8_t)((y->scales[g + 4] & 15) | (y->mins[g + 4] & 15) << 4);
-  }
-}
-
-void DENSE(encode_q2_k)(const float *in, size_t count, void *blocks) {
-  static const struct affine_grid grid = {16, 16, 3, 15};
-  const skeep_f32_any *x = in;
-  skeep_block_q2_k *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    struct affine_block a;
-    search_load(x, 256, &b);
-    affine_block(&b, &grid, &a);
-    y->d = a.d;
-    y->dmin = a.dmin;
-    for (int g = 0; g < 16; g++) y->scales[g] = (uint8_t)(a.scales[g] | a.mins[g] << 4);
-    for (int j = 0; j < 64; j++) {
-      const uint8_t *q = a.q + j / 32 * 128 + j % 32;
-      y->qs[j] = (uint8_t)(q[0] | q[32] << 2 | q[64] << 4 | q[96] << 6);
-    }
-  }
-}
-
-void DENSE(encode_q4_k)(const float *in, size_t count, void *blocks) {
-  static const struct affine_grid grid = {8, 32, 15, 63};
-  const skeep_f32_any *x = in;
-  skeep_block_q4_k *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    struct affine_block a;
-    search_load(x, 256, &b);
-    affine_block(&b, &grid, &a);
-    y->d = a.d;
-    y->dmin = a.dmin;
-    affine_pack_k4(&a, y->scales);
-    for (int j = 0; j < 128; j++) y->qs[j] = (uint8_t)(a.q[j / 32 * 64 + j % 32] | a.q[j / 32 * 64 + 32 + j % 32] << 4);
-  }
-}
-
-void DENSE(encode_q5_k)(const float *in, size_t count, void *blocks) {
-  static const struct affine_grid grid = {8, 32, 31, 63};
-  const skeep_f32_any *x = in;
-  skeep_block_q5_k *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    struct affine_block a;
-    search_load(x, 256, &b);
-    affine_block(&b, &grid, &a);
-    y->d = a.d;
-    y->dmin = a.dmin;
-    affine_pack_k4(&a, y->scales);
-    memset(y->qh, 0, sizeof y->qh);
-    for (int j = 0; j < 256; j++) y->qh[j % 32] |= (uint8_t)(a.q[j] >> 4 << j / 32);
-    for (int j = 0; j < 128; j++)
-      y->qs[j] = (uint8_t)((a.q[j / 32 * 64 + j % 32] & 15) | (a.q[j / 32 * 64 + 32 + j % 32] & 15) << 4);
-  }
-}
+#endif

@@ -7,6 +7,8 @@
  * that the largest group scale becomes the largest integer; each group then takes the integer, of three around its own
  * scale, with the least error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
  * A second d, with a slightly smaller largest integer, is tried for the sake of its rounding (search_end). Errors are always those of the decoded block. */
+#ifndef SKEEP_SEARCH_SCALED_H
+#define SKEEP_SEARCH_SCALED_H
 #ifndef DENSE
 #error "parameters: the vectors v8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif
@@ -199,111 +201,4 @@ static inline uint16_t scaled_block(const struct search_block *b, const struct s
   return half;
 }
 
-/* ---- the formats ---- */
-
-/* q in [-32, 31], a scale of eight bits for each 16. */
-void DENSE(encode_q6_k)(const float *in, size_t count, void *blocks) {
-  static const struct scaled_codes codes = {.lo = -32, .hi = 31};
-  static const struct scaled_search how = {{-32, 0}, 0.125f, 8};
-  static const struct scaled_grid grid = {16, 16, -128, 127};
-  const skeep_f32_any *x = in;
-  skeep_block_q6_k *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    uint8_t q[256];
-    search_load(x, 256, &b);
-    y->d = scaled_block(&b, &grid, &codes, &how, y->scales, q);
-    for (int half = 0; half < 2; half++)
-      for (int l = 0; l < 32; l++) {
-        const uint8_t *e = q + 128 * half + l;
-        y->ql[64 * half + l] = (uint8_t)((e[0] & 15) | (e[64] & 15) << 4);
-        y->ql[64 * half + 32 + l] = (uint8_t)((e[32] & 15) | (e[96] & 15) << 4);
-        y->qh[32 * half + l] = (uint8_t)(e[0] >> 4 | e[32] >> 4 << 2 | e[64] >> 4 << 4 | e[96] >> 4 << 6);
-      }
-  }
-}
-
-/* q in [-4, 3], a scale of six bits for each 16. */
-void DENSE(encode_q3_k)(const float *in, size_t count, void *blocks) {
-  static const struct scaled_codes codes = {.lo = -4, .hi = 3};
-  static const struct scaled_search how = {{-3.75f, 0}, 0.125f, 10};
-  static const struct scaled_grid grid = {16, 16, -32, 31};
-  const skeep_f32_any *x = in;
-  skeep_block_q3_k *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    uint8_t q[256];
-    int8_t scales[16];
-    search_load(x, 256, &b);
-    y->d = scaled_block(&b, &grid, &codes, &how, scales, q);
-    memset(y->scales, 0, sizeof y->scales);
-    for (int g = 0; g < 16; g++) {
-      const int s = scales[g] + 32;
-      y->scales[g % 8] |= (uint8_t)((s & 15) << g / 8 * 4);
-      y->scales[8 + g % 4] |= (uint8_t)(s >> 4 << g / 4 * 2);
-    }
-    memset(y->hmask, 0, sizeof y->hmask);
-    memset(y->qs, 0, sizeof y->qs);
-    for (int j = 0; j < 256; j++) {
-      y->qs[j / 128 * 32 + j % 32] |= (uint8_t)((q[j] & 3) << j / 32 % 4 * 2);
-      y->hmask[j % 32] |= (uint8_t)(q[j] >> 2 << j / 32);
-    }
-  }
-}
-
-/* The sixteen values of a codebook. */
-static const struct scaled_codes codes_iq4 = {
-    -127, 113, 16,
-    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
-    {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101}};
-static const struct scaled_search how_iq4 = {{-127, 113}, 4, 8};
-
-void DENSE(encode_iq4_nl)(const float *in, size_t count, void *blocks) {
-  const skeep_f32_any *x = in;
-  skeep_block_iq4_nl *y = blocks;
-  for (; count--; x += 32, y++) {
-    struct search_block b;
-    uint8_t q[32];
-    search_load(x, 32, &b);
-    y->d = scaled_single(&b, 32, &codes_iq4, &how_iq4, q);
-    for (int j = 0; j < 16; j++) y->qs[j] = (uint8_t)(q[j] | q[j + 16] << 4);
-  }
-}
-
-/* As IQ4_NL, with a scale of six bits for each 32. */
-void DENSE(encode_iq4_xs)(const float *in, size_t count, void *blocks) {
-  static const struct scaled_grid grid = {8, 32, -32, 31};
-  const skeep_f32_any *x = in;
-  skeep_block_iq4_xs *y = blocks;
-  for (; count--; x += 256, y++) {
-    struct search_block b;
-    uint8_t q[256];
-    int8_t scales[8];
-    search_load(x, 256, &b);
-    y->d = scaled_block(&b, &grid, &codes_iq4, &how_iq4, scales, q);
-    memset(y->scales_l, 0, sizeof y->scales_l);
-    y->scales_h = 0;
-    for (int g = 0; g < 8; g++) {
-      const int s = scales[g] + 32;
-      y->scales_l[g / 2] |= (uint8_t)((s & 15) << 4 * (g % 2));
-      y->scales_h |= (uint16_t)(s >> 4 << 2 * g);
-      for (int j = 0; j < 16; j++) y->qs[16 * g + j] = (uint8_t)(q[32 * g + j] | q[32 * g + j + 16] << 4);
-    }
-  }
-}
-
-/* q in [-1, 2]. */
-void DENSE(encode_q2_0)(const float *in, size_t count, void *blocks) {
-  static const struct scaled_codes codes = {.lo = -1, .hi = 2};
-  static const struct scaled_search how = {{2, 0}, 0.125f, 12};
-  const skeep_f32_any *x = in;
-  skeep_block_q2_0 *y = blocks;
-  for (; count--; x += 64, y++) {
-    struct search_block b;
-    uint8_t q[64];
-    search_load(x, 64, &b);
-    y->d = scaled_single(&b, 64, &codes, &how, q);
-    for (int j = 0; j < 16; j++)
-      y->qs[j] = (uint8_t)(q[4 * j] | q[4 * j + 1] << 2 | q[4 * j + 2] << 4 | q[4 * j + 3] << 6);
-  }
-}
+#endif

@@ -30,9 +30,6 @@ var units = []struct{ name, says string }{
 // The macro of the compiler that says whether it compiles for the processors of an instruction set; portable: all.
 var architectures = map[string]string{"avx2": "__x86_64__", "avx512": "__x86_64__", "neon": "__aarch64__", "neon_dotprod": "__aarch64__", "neon_i8mm": "__aarch64__"}
 
-// Encoders that search, compiled over the vectors of each instruction set; each file makes several encodings.
-var searchTemplates = []string{"search/affine_template.h", "search/scaled_template.h", "search/ternary_template.h", "search/fp4_template.h"}
-
 // Encodings that are decoded and nothing else share a file.
 const decodeOnly = "encodings/decode_only/decode_portable.h"
 
@@ -62,16 +59,8 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 		return body{unit: "dense", template: template}, nil
 	}
 	switch {
-	case k.op == "encode":
-		for _, template := range searchTemplates {
-			text, err := os.ReadFile(filepath.Join(csrc, template))
-			if err != nil {
-				return body{}, err
-			}
-			if bytes.Contains(text, []byte("DENSE(encode_"+k.encoding+")")) {
-				return body{unit: "blocks", template: template}, nil
-			}
-		}
+	case k.op == "encode" && exists(own("encode")): // searches, over vectors
+		return body{unit: "blocks", own: own("encode")}, nil
 	case k.op == "decode":
 		text, err := os.ReadFile(filepath.Join(csrc, decodeOnly))
 		if err != nil {
@@ -131,7 +120,10 @@ func unitFiles(all []kernel, csrc string) (map[string][]byte, error) {
 				if body.unit != unit.name {
 					continue
 				}
-				if strings.HasSuffix(body.template, "_template.h") { // over the vectors of the set
+				switch {
+				case strings.HasSuffix(body.own, "/encode.h"):
+					once("dense/vec_" + set + ".h")
+				case body.unit == "dense":
 					once("dense/vec_" + set + ".h")
 					once("dense/functions_template.h")
 				}
