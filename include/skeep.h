@@ -30,7 +30,8 @@
  *  - Index data (ids, positions, sequences) that another thread writes during a call do no harm: each index is used as
  *    it was checked, or the call is SKEEP_ERR_INDEX and the outputs are unspecified.
  *  - A parameter that is not finite, or out of the range that is stated, is SKEEP_ERR_ARGUMENT without an operand; detail
- *    is its position in the argument list, or its offset in the struct of parameters.
+ *    is its position in the argument list. Where the operation takes a struct of parameters (rope, attend), detail is the
+ *    field's byte offset in it; only an absent pool (0) and a step that has not begun (1) come before the struct is read.
  *  - Lists of views are arrays of `const skeep_view *`.
  */
 #ifndef SKEEP_H
