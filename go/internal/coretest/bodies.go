@@ -43,7 +43,7 @@ import (
 
 // The functions of this file call the body of one row of the kernel table over raw memory, without any of the
 // checks that operations make. A slice shorter than what the body reads or
-// writes is a memory error; the lengths that a body needs are those that csrc/internal.h states.
+// writes is a memory error; the lengths that a body needs are those that csrc/bodies.h states.
 
 // RunDecode decodes len(out) elements from blocks with row `row`, which must be a decode row that
 // this machine runs. The number of blocks follows from len(out) and the row's encoding.

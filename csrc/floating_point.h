@@ -1,0 +1,52 @@
+/* Floating-point control. Part of internal.h. */
+#ifndef SKEEP_FLOATING_POINT_H
+#define SKEEP_FLOATING_POINT_H
+
+/* Of the calling thread: how floats are rounded, which exceptions trap, what becomes of subnormal numbers. Everything
+ * is computed under SKEEP_FLOAT_DEFAULT, whatever the host's threads have: round to nearest, no traps, subnormals
+ * kept. An operation takes it from its begin to its end, a worker for its life. */
+#if defined(__x86_64__)
+#define SKEEP_FLOAT_DEFAULT 0x1f80u
+#define SKEEP_FLOAT_FLAGS 0x3fu /* exceptions that were raised: no control, and in the same register */
+#else
+#define SKEEP_FLOAT_DEFAULT 0u
+#define SKEEP_FLOAT_FLAGS 0u
+#endif
+static inline uint64_t skeep_float_control(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_stmxcsr();
+#else
+  uint64_t fpcr;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+  return fpcr;
+#endif
+}
+static inline void skeep_float_restore(uint64_t control) {
+#if defined(__x86_64__)
+  __builtin_ia32_ldmxcsr((unsigned)control);
+#else
+  __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
+#endif
+}
+/* The default in the place of the host's control, which it returns for skeep_float_give to put back. Writing the
+ * register costs more than reading it. */
+static inline uint64_t skeep_float_take(void) {
+  const uint64_t control = skeep_float_control();
+  if ((control & ~(uint64_t)SKEEP_FLOAT_FLAGS) != SKEEP_FLOAT_DEFAULT) skeep_float_restore(SKEEP_FLOAT_DEFAULT);
+  return control;
+}
+static inline void skeep_float_give(uint64_t control) {
+  if ((control & ~(uint64_t)SKEEP_FLOAT_FLAGS) != SKEEP_FLOAT_DEFAULT) skeep_float_restore(control);
+}
+/* Subnormal operands and results count as zero from here on; returns what skeep_float_restore puts back. */
+static inline uint64_t skeep_float_flush(void) {
+  const uint64_t control = skeep_float_control();
+#if defined(__x86_64__)
+  skeep_float_restore(control | 0x8040u); /* FTZ, DAZ */
+#else
+  skeep_float_restore(control | 1u << 24); /* FZ */
+#endif
+  return control;
+}
+
+#endif
