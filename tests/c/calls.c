@@ -1,6 +1,5 @@
 /* Every public function, by one table that is compared with the header: none changes errno, whether it succeeds or
  * fails, and none needs more of its caller's stack than the header says. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <errno.h>
@@ -156,10 +155,8 @@ static void storage_name(void) {
   KEEPS(skeep_storage_name(UINT64_MAX, text, sizeof text));
 }
 static void storage_verify(void) {
-  char name[] = "/tmp/skeep-test-XXXXXX"; /* a file of its own: those of other rows must not change */
-  const int own = mkstemp(name);
+  const int own = check_file(NULL, 100); /* those of other rows must not change */
   skeep_storage s;
-  NEED(own >= 0 && unlink(name) == 0 && ftruncate(own, 100) == 0);
   NEED(skeep_storage_map(own, 0, 100, &s).code == SKEEP_OK);
   OK(skeep_storage_verify(s));
   NEED(ftruncate(own, 101) == 0);
@@ -652,11 +649,9 @@ static void test_stacks(void) {
 #endif
 
 int main(int argc, char **argv) {
-  char name[] = "/tmp/skeep-test-XXXXXX";
   NEED(argc == 2);
   test_table(argv[1]);
-  file = mkstemp(name);
-  NEED(file >= 0 && unlink(name) == 0 && ftruncate(file, ROOM) == 0);
+  file = check_file(NULL, ROOM);
   NEED(skeep_storage_allocate(ROOM, 0, &memory).code == SKEEP_OK && skeep_storage_map(file, 0, ROOM, &mapped).code == SKEEP_OK);
   NEED(skeep_step_create(0, 0, &step).code == SKEEP_OK);
   /* A pool that leaves all work to its caller, and one whose caller shares it. */

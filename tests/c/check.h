@@ -1,7 +1,12 @@
 /* What the test programs share: checks that count and name what they found, and small makers of operands.
- * A program ends with `return check_result();`. The checks may be used by several threads. */
+ * A program ends with `return check_result();`. The checks may be used by several threads. Included first: it asks for
+ * all that the system declares. */
 #ifndef SKEEP_TESTS_CHECK_H
 #define SKEEP_TESTS_CHECK_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 
 #include "skeep.h"
 
@@ -9,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint64_t checks_made, checks_failed;
 
@@ -67,6 +73,15 @@ static inline skeep_view check_new(uint32_t encoding, uint32_t rank, const int64
   NEED(skeep_storage_allocate(bytes, 0, storage).code == SKEEP_OK);
   NEED(skeep_view_of(*storage, 0, encoding, rank, shape, &v).code == SKEEP_OK);
   return v;
+}
+
+/* An open file of so many bytes, of content or, when that is NULL, zeros. It has no name any more. */
+static inline int check_file(const void *content, size_t bytes) {
+  char name[] = "/tmp/skeep-test-XXXXXX";
+  const int fd = mkstemp(name);
+  NEED(fd >= 0 && unlink(name) == 0);
+  NEED(content ? write(fd, content, bytes) == (ssize_t)bytes : ftruncate(fd, (off_t)bytes) == 0);
+  return fd;
 }
 
 static inline char *check_bytes(const skeep_view *v) { return (char *)(uintptr_t)v->data; }

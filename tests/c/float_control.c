@@ -1,7 +1,6 @@
 /* The host's floating-point control (rounding, traps, what becomes of subnormals) concerns no result: whatever the
  * caller's is, and that of the thread that made the pool, bits are those of the default, and the caller has its own
  * afterwards, also behind a fault. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <unistd.h>
@@ -263,12 +262,11 @@ static struct arena arena_new(void) {
 }
 
 int main(void) {
-  char name[] = "/tmp/skeep-test-XXXXXX";
   static const int64_t shape[] = {ROWS, N};
   char *const expected = malloc(ROOM), *const found = malloc(ROOM);
   skeep_storage file;
-  const int fd = mkstemp(name);
-  NEED(expected && found && fd >= 0 && unlink(name) == 0 && ftruncate(fd, sizeof(float) * ROWS * N) == 0);
+  const int fd = check_file(NULL, sizeof(float) * ROWS * N);
+  NEED(expected && found);
   NEED(skeep_fault_guard_install().code == SKEEP_OK);
   NEED(skeep_storage_map(fd, 0, sizeof(float) * ROWS * N, &file).code == SKEEP_OK);
   NEED(skeep_view_of(file, 0, SKEEP_F32, 2, shape, &mapped).code == SKEEP_OK && ftruncate(fd, 0) == 0);

@@ -1,6 +1,5 @@
 /* The guard among the handlers and masks of a host: it goes back on top when it is installed again, passes on what is
  * not its own without going round in circles, and serves threads that block SIGBUS. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <pthread.h>
@@ -25,9 +24,7 @@ static skeep_step *step;
 static void make(void) {
   static const int64_t x_shape[] = {2, N}, w_shape[] = {ROWS, N}, y_shape[] = {2, ROWS};
   static skeep_storage sx, sy;
-  char name[] = "/tmp/skeep-test-XXXXXX";
-  file = mkstemp(name);
-  NEED(file >= 0 && unlink(name) == 0 && ftruncate(file, BYTES) == 0);
+  file = check_file(NULL, BYTES);
   gone = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
   calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   NEED(gone != MAP_FAILED && calls != MAP_FAILED);

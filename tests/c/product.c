@@ -1,6 +1,5 @@
 /* Products on weights in a mapped file: the exact and the integer one against sums that this program makes itself
  * from the codes it wrote, on any number of threads. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <math.h>
@@ -63,15 +62,13 @@ static const int64_t x_shape[] = {TOKENS, N}, w_shape[] = {ROWS, N}, y_shape[] =
 
 static void test_encoding(uint32_t encoding) {
   static unsigned char file[HEAD + ROWS * BLOCKS * 34];
-  char name[] = "/tmp/skeep-test-XXXXXX";
   static double exact_x[TOKENS][N], coded_x[TOKENS][N];
   static float first_exact[TOKENS * ROWS], first_integer[TOKENS * ROWS];
   uint64_t random = 3;
   skeep_storage sw, sx, sa, sy;
   skeep_view w;
   const size_t bytes = write_weights(encoding, file + HEAD);
-  const int fd = mkstemp(name);
-  NEED(fd >= 0 && write(fd, file, HEAD + bytes) == (ssize_t)(HEAD + bytes));
+  const int fd = check_file(file, HEAD + bytes);
   NEED(skeep_storage_map(fd, HEAD, bytes, &sw).code == SKEEP_OK);
   close(fd);
   NEED(skeep_view_of(sw, 0, encoding, 2, w_shape, &w).code == SKEEP_OK);
@@ -114,7 +111,6 @@ static void test_encoding(uint32_t encoding) {
     CHECK_FAILS(skeep_matmul_t(NULL, NULL, &x, &w, &y), SKEEP_ERR_ARGUMENT);
     skeep_pool_destroy(pool);
   }
-  unlink(name);
   CHECK_OK(skeep_storage_close(sw, NULL));
   CHECK_OK(skeep_storage_close(sx, NULL));
   CHECK_OK(skeep_storage_close(sa, NULL));

@@ -1,5 +1,4 @@
 /* Whose bytes, until when: every kind of storage, its marks, pins and steps, as a host in C sees them. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <unistd.h>
@@ -147,11 +146,10 @@ static void test_views(void) {
 }
 
 static void test_map(void) {
-  char name[] = "/tmp/skeep-test-XXXXXX";
   char content[9000];
   for (size_t i = 0; i < sizeof content; i++) content[i] = (char)(i * 7);
-  const int fd = mkstemp(name);
-  NEED(fd >= 0 && write(fd, content, sizeof content) == (ssize_t)sizeof content);
+  const int fd = check_file(content, sizeof content), again = dup(fd);
+  NEED(again >= 0);
   skeep_storage s;
   skeep_storage_info info;
   uint64_t resident = 0;
@@ -171,13 +169,13 @@ static void test_map(void) {
     CHECK_FAILS(skeep_storage_advise(s, 0, 1, 77), SKEEP_ERR_ARGUMENT);
     CHECK_OK(skeep_storage_resident(s, &resident));
     CHECK(resident == 4000); /* it was read just now */
-    NEED(truncate(name, 8999) == 0);
+    NEED(ftruncate(again, 8999) == 0);
     CHECK_FAILS(skeep_storage_verify(s), SKEEP_ERR_CHANGED);
     CHECK_OK(skeep_storage_close(s, NULL));
     CHECK_FAILS(skeep_storage_verify(s), SKEEP_ERR_CLOSED);
     CHECK_FAILS(skeep_storage_resident(s, &resident), SKEEP_ERR_CLOSED);
   }
-  unlink(name);
+  NEED(close(again) == 0);
 }
 
 static void test_marks(void) {

@@ -2,7 +2,6 @@
  * released while their bytes are read, pools come and go. A product is right or refused, never wrong; every byte
  * that was lent comes back once. Made for SKEEP_SANITIZE=thread and address, useful without. The argument is how
  * many milliseconds it runs. */
-#define _GNU_SOURCE
 #include "check.h"
 
 #include <pthread.h>
@@ -73,12 +72,9 @@ static struct entry new_entry(uint32_t kind) {
     NEED(skeep_storage_borrow(memory, sizeof(float) * ROWS * N, SKEEP_DOMAIN_OFFHEAP, 1, give_back, memory, &e.storage)
              .code == SKEEP_OK);
   } else {
-    char name[] = "/tmp/skeep-test-XXXXXX";
-    const int fd = mkstemp(name);
-    const ssize_t bytes = (ssize_t)(sizeof(float) * ROWS * N);
-    NEED(fd >= 0 && write(fd, memory, (size_t)bytes) == bytes);
-    unlink(name);
-    NEED(skeep_storage_map(fd, 0, (uint64_t)bytes, &e.storage).code == SKEEP_OK);
+    const size_t bytes = sizeof(float) * ROWS * N;
+    const int fd = check_file(memory, bytes);
+    NEED(skeep_storage_map(fd, 0, bytes, &e.storage).code == SKEEP_OK);
     close(fd);
     free(memory);
   }
