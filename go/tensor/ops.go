@@ -112,7 +112,7 @@ var ops = [...]OpInfo{
 	}},
 }
 
-// RopeForm says which elements of a head form a rotated pair.
+// RopeForm says which elements of a head are rotated as a pair.
 type RopeForm uint32
 
 // The values of RopeForm.
@@ -121,28 +121,28 @@ const (
 	RopeNeoX   RopeForm = 1 // pairs (i, i + dims/2)
 )
 
-// RopeParams are the constants of a rotary position embedding (Su et al. 2021) with linear and YaRN scaling (Peng et
+// RopeParams are the parameters of a rotary position embedding (Su et al. 2021) with linear and YaRN scaling (Peng et
 // al. 2023).
 type RopeParams struct {
-	Form            RopeForm // which elements form a pair
-	Dims            uint32   // leading elements of each head that rotate; even, <= head_dim
+	Form            RopeForm // which elements are rotated as a pair
+	Dims            uint32   // how many elements of each head are rotated, from its first on; even, <= head_dim
 	Base            float32  // theta_i = base^(-2i/dims)
-	Scale           float32  // angle factor: 1 / context scaling
-	ExtFactor       float32  // 0 = linear only, 1 = full YaRN mix
-	AttnFactor      float32  // magnitude factor of cos and sin, 1 without YaRN
-	BetaFast        float32  // YaRN: turns within the original context from which on a pair keeps its angles
-	BetaSlow        float32  // YaRN: turns up to which a pair is scaled in full
-	OriginalContext uint32   // YaRN: positions before scaling
+	Scale           float32  // factor of the angles: 1 / context scaling
+	ExtFactor       float32  // 0 = linear scaling only, 1 = full YaRN
+	AttnFactor      float32  // factor of cos and sin; 1 without YaRN
+	BetaFast        float32  // YaRN: a pair with at least so many turns in original_context is not scaled
+	BetaSlow        float32  // YaRN: a pair with at most so many turns in original_context is scaled fully
+	OriginalContext uint32   // YaRN: context length that the model was first trained with
 }
 
-// AttendParams are the constants of an attention.
+// AttendParams are the parameters of attention.
 type AttendParams struct {
-	Scale   float32 // of q.k, e.g. 1/sqrt(head_dim)
-	Softcap float32 // c > 0: scores become c * tanh(score / c); 0 = none
-	Window  uint32  // position p sees max(0, p - window + 1) .. p; 0 = all
+	Scale   float32 // factor of q.k, e.g. 1/sqrt(head_dim)
+	Softcap float32 // scores become softcap * tanh(score / softcap); 0 = they stay
+	Window  uint32  // a token sees its own and the window - 1 positions before it; 0 = all
 }
 
-// GLUForm says which function gates.
+// GLUForm says which activation function act is applied to the gate.
 type GLUForm uint32
 
 // The values of GLUForm.

@@ -12,8 +12,7 @@ import "github.com/skeep-project/skeep/go/tensor"
 // copied into the step's frame: nothing of them is kept and nothing is allocated. The caller keeps the
 // storages reachable until the call returns.
 
-// Convert is skeep_convert: y[...] = x[...] decoded / converted between dense types, any layout of x; y of the same
-// shape is F32, F16 or BF16, or has x's own dense format (then bits are copied).
+// Convert is skeep_convert: copies x to y of the same shape and decodes it or converts its numbers on the way.
 func Convert(p *Pool, s *Step, x, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -26,7 +25,8 @@ func Convert(p *Pool, s *Step, x, y *View) Status {
 	return statusOf(status)
 }
 
-// Encode is skeep_encode: y = x in y's format, which has an encode row: F32, F16, BF16 or packed.
+// Encode is skeep_encode: encodes x in the encoding of y, which must have an encode kernel: F32, F16, BF16 and most
+// packed encodings have one.
 func Encode(p *Pool, s *Step, x, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -39,7 +39,8 @@ func Encode(p *Pool, s *Step, x, y *View) Status {
 	return statusOf(status)
 }
 
-// Prepack is skeep_prepack: y = the same blocks as x in y's order (same encoding and shape; a bijection of bytes).
+// Prepack is skeep_prepack: copies the blocks of x to y, which has the same encoding and shape, in the block order of
+// y.
 func Prepack(p *Pool, s *Step, x, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -52,9 +53,7 @@ func Prepack(p *Pool, s *Step, x, y *View) Status {
 	return statusOf(status)
 }
 
-// QuantizeRows is skeep_quantize_rows: y[T, n] in A8 = x[T, n] F32, each group of 32 scaled by its largest magnitude /
-// 127, codes rounded to nearest even; NaN or infinity makes the group's scale NaN, a largest magnitude below 2^-119
-// counts as 0.
+// QuantizeRows is skeep_quantize_rows: quantizes the rows of x[T, n] F32 to y[T, n] A8.
 func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -67,7 +66,7 @@ func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
 	return statusOf(status)
 }
 
-// MatMulT is skeep_matmul_t: y[T, out] = x[T, in] * transpose(w[out, in]).
+// MatMulT is skeep_matmul_t: computes y[T, out] = x[T, in] * transpose(w[out, in]).
 func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -80,7 +79,7 @@ func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
 	return statusOf(status)
 }
 
-// Embed is skeep_embed: y[T, n] = scale * table[ids[T], n] decoded.
+// Embed is skeep_embed: computes y[T, n] = scale * table[ids[T], n], decoded.
 func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -93,8 +92,8 @@ func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
 	return statusOf(status)
 }
 
-// Norm is skeep_norm: s = x + before; y = s / sqrt(mean(s^2) + eps) * w + after, along the last axis of x (any rank; w
-// is [n], F32).
+// Norm is skeep_norm: computes s = x + before and y = s / sqrt(mean(s^2) + eps) * w + after along the last axis of x
+// (RMS normalization with residual additions).
 func Norm(p *Pool, s *Step, x, before, w, after *View, eps float32, sum, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -107,8 +106,7 @@ func Norm(p *Pool, s *Step, x, before, w, after *View, eps float32, sum, y *View
 	return statusOf(status)
 }
 
-// Rope is skeep_rope: y = x rotated; x, y [T, heads, head_dim] F32 (y may be x); positions [T] I32 >= 0; factors F32
-// [dims/2] or NULL.
+// Rope is skeep_rope: applies a rotary position embedding to x.
 func Rope(p *Pool, s *Step, x, positions, factors *View, params tensor.RopeParams, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -131,8 +129,8 @@ func Rope(p *Pool, s *Step, x, positions, factors *View, params tensor.RopeParam
 	return statusOf(status)
 }
 
-// KVStore is skeep_kv_store: stores k, v [T, kv_heads, head_dim] F32 into the caches [sequences, kv_heads, capacity,
-// head_dim] (F32, F16 or BF16) at slot position mod capacity of each row's sequence (NULL: all 0).
+// KVStore is skeep_kv_store: stores k and v [T, kv_heads, head_dim] F32 in the caches [sequences, kv_heads, capacity,
+// head_dim] (F32, F16 or BF16).
 func KVStore(p *Pool, s *Step, k, v, positions, sequences, kCache, vCache *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -145,8 +143,8 @@ func KVStore(p *Pool, s *Step, k, v, positions, sequences, kCache, vCache *View)
 	return statusOf(status)
 }
 
-// Attend is skeep_attend: y[T, heads, head_dim] = softmax(q.K) V for q [T, heads, head_dim] over the caches; heads is a
-// multiple of kv_heads and head h reads KV head h / (heads / kv_heads).
+// Attend is skeep_attend: computes attention over the caches: y[T, heads, head_dim] = softmax(q.K) V for q [T, heads,
+// head_dim].
 func Attend(p *Pool, s *Step, q, kCache, vCache, positions, sequences *View, params tensor.AttendParams, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -163,7 +161,7 @@ func Attend(p *Pool, s *Step, q, kCache, vCache, positions, sequences *View, par
 	return statusOf(status)
 }
 
-// GLU is skeep_glu: y = act(gate) * up, elementwise; y may be gate or up.
+// GLU is skeep_glu: computes y = act(gate) * up for each element.
 func GLU(p *Pool, s *Step, gate, up *View, form tensor.GLUForm, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -176,7 +174,7 @@ func GLU(p *Pool, s *Step, gate, up *View, form tensor.GLUForm, y *View) Status 
 	return statusOf(status)
 }
 
-// Add is skeep_add: y = a + b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a.
+// Add is skeep_add: computes y = a + b.
 func Add(p *Pool, s *Step, a, b, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -189,7 +187,7 @@ func Add(p *Pool, s *Step, a, b, y *View) Status {
 	return statusOf(status)
 }
 
-// Mul is skeep_mul: y = a * b; b has a's shape or is one row [n] broadcast over the rows of a; y may be a.
+// Mul is skeep_mul: computes y = a * b.
 func Mul(p *Pool, s *Step, a, b, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -202,7 +200,7 @@ func Mul(p *Pool, s *Step, a, b, y *View) Status {
 	return statusOf(status)
 }
 
-// Softmax is skeep_softmax: y = softmax(scale * x) along the last axis; y may be x.
+// Softmax is skeep_softmax: computes y = softmax(scale * x) along the last axis.
 func Softmax(p *Pool, s *Step, x *View, scale float32, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {
@@ -215,7 +213,7 @@ func Softmax(p *Pool, s *Step, x *View, scale float32, y *View) Status {
 	return statusOf(status)
 }
 
-// Softcap is skeep_softcap: y = cap * tanh(x / cap); y may be x.
+// Softcap is skeep_softcap: computes y = cap * tanh(x / cap) for each element.
 func Softcap(p *Pool, s *Step, x *View, cap float32, y *View) Status {
 	pool, st := p.Hold()
 	if st.Code != OK {

@@ -11,14 +11,21 @@ func opDocument(all *ops) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Operations
 
-Generated from csrc/ops.def, which explains its columns, by go generate ./go/tensor. include/skeep.h says what each operation computes, and
-for which formats and shapes.
+Generated from csrc/ops.def by go generate ./go/tensor. The comments of include/skeep.h say what each operation computes, and which
+encodings and shapes it accepts.
 
-Operands stand in the order of their positions in a status. How each may lie: *any* order and stride; *rows* as a file holds them, the
-elements of the last axis one behind the other; *even* rows, from each to the next one distance; *weight*, rows of blocks in any order
-that has a kernel. Outputs may be exactly an input that is marked *in place*.
+A status names an operand by its position, from 0: inputs and outputs in the order of the arguments in C. Behind the name of an operand
+stands how it may be laid out:
 
-| id | C | Go | inputs | outputs | parameters | kernel chosen by |
+- *any*: any block order and strides;
+- *rows*: row-major, the elements of the last axis next to each other;
+- *even*: as *rows*, and the distance from one row to the next is constant;
+- *weight*: rows of blocks, in any order for which there is a kernel.
+
+An output may be exactly the same view as an input marked *in place*. The last column names the operands whose encoding and order decide
+which kernel runs.
+
+| id | C | Go | inputs | outputs | parameters | chooses the kernel |
 |---|---|---|---|---|---|---|
 `)
 	for _, o := range all.byID {
@@ -35,7 +42,7 @@ that has a kernel. Outputs may be exactly an input that is marked *in place*.
 		}
 		function := "skeep_" + o.name
 		if len(o.arguments) == 0 {
-			function = "kernels alone"
+			function = "no function"
 		}
 		fmt.Fprintf(&b, "| %d | %s | Op%s | %s | %s | %s | %s |\n", o.id, function, o.goName, strings.Join(in, ", "), strings.Join(out, ", "),
 			strings.Join(parameters, ", "), o.by.text())
@@ -82,7 +89,7 @@ func (s selection) text() string {
 		text += " and " + s.other
 	}
 	if s.as != "" {
-		text += ", rows of " + s.as
+		text += ", kernels of " + s.as
 	}
 	return text
 }
