@@ -10,8 +10,8 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Get returns the decoded logical value at an index (one number per axis), in any format and layout. Of a mapped
-// file it costs a system call, which asks whether the file is still what it was; CopyTo asks once for all elements.
+// Get returns the decoded value at an index (one number per axis), in any format and layout. For a mapped file it makes
+// one system call to check that the file has not changed; CopyTo makes one for all elements.
 func (v View) Get(index ...int64) (float64, error) {
 	if err := v.indexed("get", index); err != nil {
 		return 0, err
@@ -85,8 +85,9 @@ func (v *View) faultable(op string, memory []byte, do func([]byte)) (err error) 
 	return nil
 }
 
-// CopyTo copies the decoded elements in logical order into dst, which has room for exactly all of them.
-// F32 is copied in runs; other formats are read element by element (Materialize first when there are many).
+// CopyTo copies the decoded elements in logical order into dst, whose length must be the number of elements. F32 is
+// copied in runs; other formats are decoded element by element, which is slow for large tensors: Materialize those
+// first.
 func (v View) CopyTo(dst []float32) error {
 	const op = "copy"
 	if v.desc.Format == tensor.Dense(tensor.F32) {
@@ -100,8 +101,7 @@ func (v View) CopyTo(dst []float32) error {
 	return v.wrap(op, st)
 }
 
-// CopyInt32s copies the elements of an I32 view in logical order into dst, which has room for exactly all
-// of them.
+// CopyInt32s copies the elements of an I32 view in logical order into dst, whose length must be the number of elements.
 //
 //go:noinline
 func (v View) CopyInt32s(dst []int32) error { return transfer(&v, "copy", dst, tensor.I32, false) }

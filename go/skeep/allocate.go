@@ -13,9 +13,9 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Allocate makes a storage of zeroed bytes. Where they live is resolver.Place's answer (outside of the
-// Go heap from 256 KiB on) or that of WithSpec. The storage owns them. More than there is, is an error that wraps
-// ErrMemory, on the Go heap as outside of it: see WithHeapLimit.
+// Allocate makes a storage that owns newly allocated, zeroed bytes. resolver.Place decides where they live (outside of
+// the Go heap from 256 KiB on), unless WithSpec does. Too little memory is an error that wraps ErrMemory, on the Go
+// heap too: see WithHeapLimit.
 func Allocate(name string, bytes int64, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	return allocate(name, bytes, &o, o.place(name, bytes, tensor.Ambient))
@@ -54,13 +54,14 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 	return fail(ErrUnsupported, fmt.Sprintf("domain %d", spec.Domain))
 }
 
-// Borrow makes a storage of bytes that the caller owns and keeps the contents of in place, at any alignment:
-// Go memory (pinned until nobody uses it after the close) or memory outside of the Go heap, which CloseContext tells
-// when to give back. Close never frees them. With ReadOnly they may be a program's constant data, such as an embedded
-// model.
+// Borrow makes a storage of bytes that the caller owns, without copying them; they may have any alignment. Go memory
+// stays pinned until the storage is closed and nobody uses it any more. Other memory must stay valid until CloseContext
+// has returned nil. Close never frees borrowed bytes. With ReadOnly they may be constant data of the program, such as
+// an embedded model.
 //
-// Bytes of a mapping that the caller made are read like others, and a page of them that is gone is ErrFault. Whether its
-// file was cut within its last page (zeros are read there) or changed cannot be told from bytes: Map the file instead.
+// The bytes may belong to a mapping that the caller made; reading a page of it that no longer exists is ErrFault. A
+// file that was truncated within its last page (zeros are read there) or was changed is not detected for borrowed
+// bytes: use Map instead.
 func Borrow(name string, bytes []byte, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	if len(bytes) == 0 {
@@ -92,9 +93,9 @@ func (r *record) borrow(o *options, op string, kind trace.Kind) (*Storage, error
 	return s, err
 }
 
-// Map maps length bytes of an open file from offset (any value) on, read-only; length 0 is up to the end.
-// The file may be closed afterwards. When it is truncated later, accesses are errors that wrap ErrFault
-// or ErrChanged.
+// Map maps length bytes of an open file read-only, starting at offset, which need not be aligned. Length 0 maps up to
+// the end of the file. The file may be closed afterwards. If it is truncated later, accesses return errors that wrap
+// ErrFault or ErrChanged.
 func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storage, error) {
 	o := collect(opts)
 	fail := func(err error, detail string) (*Storage, error) {
@@ -132,7 +133,7 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 	return r.made(&o, "map", trace.Map, handle, st)
 }
 
-// MapFile maps a whole file under its path as name.
+// MapFile maps a whole file. The path is the name of the storage.
 func MapFile(path string, opts ...Option) (*Storage, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,7 +16,7 @@ func (v View) relaid(op string, l tensor.Layout, err error) (View, error) {
 	return v, nil
 }
 
-// Narrow keeps length indices of axis from start on.
+// Narrow keeps the length indices of axis that begin at start.
 func (v View) Narrow(axis int, start, length int64) (View, error) {
 	l, err := v.desc.Layout.Narrow(axis, start, length)
 	return v.relaid("narrow", l, err)

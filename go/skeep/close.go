@@ -9,11 +9,13 @@ import (
 	"github.com/skeep-project/skeep/go/internal/ended"
 )
 
-// Close ends the storage: it refuses every view from now on and returns, also inside of a step that uses it. When the
-// storage owns its bytes they are freed here, or by whoever uses them last. A second close is ErrClosed.
+// Close ends the storage and invalidates its views, without waiting; it may be called inside of a step that uses the
+// storage. Bytes that the storage owns are freed now or, if they are in use, when the last pin is released. A second
+// Close is ErrClosed.
 func (s *Storage) Close() error { return s.CloseIn(nil) }
 
-// CloseIn is Close within the caller's running step (or nil), which gives its own pins back here instead of at its end.
+// CloseIn is Close within the caller's running step (or nil): it releases the step's pins on the storage now instead of
+// at the end of the step.
 func (s *Storage) CloseIn(step *Step) error {
 	if s.parent == nil {
 		return s.ended(core.Close(s.owner().handle, step.inside()))
@@ -24,10 +26,10 @@ func (s *Storage) CloseIn(step *Step) error {
 	return nil
 }
 
-// CloseContext is Close that waits until nobody uses the bytes any more and they are freed. When ctx ends earlier it
-// returns an error that wraps ErrBusy and ctx's cause; the storage is closed all the same. Within a step that uses the
-// storage it waits in vain. When the storage was closed before, or by another goroutine at the same time, it waits
-// just so and returns ErrClosed then. An alias has no bytes to wait for.
+// CloseContext is Close, followed by waiting until nobody uses the bytes any more and they are freed. If ctx ends
+// first, it returns an error that wraps ErrBusy and the cause of ctx; the storage is closed nevertheless. Do not call
+// it within a step that uses the storage: it would wait until ctx ends. If the storage was closed before, or by another
+// goroutine at the same time, CloseContext waits too and then returns ErrClosed. An alias has no bytes to wait for.
 func (s *Storage) CloseContext(ctx context.Context) error {
 	err := s.CloseIn(nil)
 	if s.parent != nil || err != nil && !errors.Is(err, ErrClosed) {
@@ -48,7 +50,7 @@ func (s *Storage) CloseContext(ctx context.Context) error {
 	}
 }
 
-// TryClose is Close that changes nothing and returns ErrBusy when somebody uses the bytes.
+// TryClose is Close, except that it changes nothing and returns ErrBusy while the bytes are in use.
 func (s *Storage) TryClose() error {
 	if s.parent != nil {
 		return s.Close()

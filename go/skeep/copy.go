@@ -9,9 +9,9 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Copier makes copies: the only place where bytes move from one form to another. Every copy streams
-// through the pool's bounded scratch, lands in a scope that owns the result, and emits a trace event
-// with its byte count. It is a plain value.
+// Copier makes copies: the only place where bytes move from one form to another. Every copy streams through the pool's
+// bounded scratch, lands in a scope that owns the result, and emits a trace event with its byte count. A Copier may be
+// copied freely.
 type Copier struct {
 	Pool  *Pool
 	Step  *Step           // the caller's running step, or nil
@@ -29,9 +29,9 @@ func recorderOf(s Scope) *trace.Recorder {
 	return s.recorder()
 }
 
-// Materialize copies v, in any layout, into a gap-free row-major tensor of format f in scope into: decoded
-// or converted between dense formats, or the same blocks when f is v's format. What encodes
-// into a packed format is Copier.Encode. name names the result.
+// Materialize copies v, in any layout, into a gap-free row-major tensor of format f in scope into. It decodes packed
+// elements, converts between dense formats, or copies blocks unchanged if f is the format of v. To encode into a packed
+// format, use Copier.Encode. name is the name of the result.
 func Materialize(p *Pool, name string, v View, f tensor.Format, into Scope) (View, error) {
 	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.Materialize(name, v, f, into)
 }
@@ -41,12 +41,12 @@ func Prepack(p *Pool, name string, v View, o tensor.Order, into Scope) (View, er
 	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.Prepack(name, v, o, into)
 }
 
-// Retain copies v, in its own format, into a scope that outlives v's: the only way out of a ForwardScope.
+// Retain copies v in its own format into another scope, for example to keep a result of a ForwardScope.
 func Retain(p *Pool, name string, v View, into Scope) (View, error) {
 	return Copier{Pool: p, Trace: recorderOf(into), Layer: -1}.materialize("retain", name, v, v.desc.Format, into)
 }
 
-// Materialize is the function of that name, within a step.
+// Materialize is the package function Materialize, run within c.Step.
 func (c Copier) Materialize(name string, v View, f tensor.Format, into Scope) (View, error) {
 	return c.materialize("materialize", name, v, f, into)
 }
@@ -66,7 +66,7 @@ func (c Copier) materialize(op, name string, v View, f tensor.Format, into Scope
 	return c.run(op, trace.Materialize, name, v, f, l, into)
 }
 
-// Prepack is the function of that name, within a step.
+// Prepack is the package function Prepack, run within c.Step.
 func (c Copier) Prepack(name string, v View, o tensor.Order, into Scope) (View, error) {
 	const op = "prepack"
 	if v.storage == nil {

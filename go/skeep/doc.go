@@ -1,27 +1,27 @@
-// Package skeep is where bytes live: Storage (whose bytes, until when, in which memory domain),
-// Scope (how long allocations live), and View, which joins them with a Format and a Layout into what
-// a kernel unwraps once. Materialize is the only copy, Prepack the only relayout; both are traced.
+// Package skeep manages the memory of tensors. A Storage is a range of bytes with an owner, a lifetime and a memory
+// domain. A Scope decides how long allocations live. A View combines a Storage with a Format and a Layout; kernels read
+// tensors through views. Materialize is the only function that copies a tensor, and Prepack the only one that reorders
+// its blocks; both record a trace event.
 //
 // # Lifetimes
 //
-// Every byte has exactly one owner. A Storage owns its bytes (Allocate), borrows the caller's (Borrow),
-// maps a file's (MapFile) or is an alias of a part of another one (Alias). Closing the owner invalidates
-// all aliases and views at once: a later access is an *Error that wraps ErrClosed and names the storage
-// and the tensor. It is never a read of freed memory, since each access holds a pin while it reads, a step
-// of computation until it ends, and the last pin frees. Close itself waits for nobody, so it may stand
-// inside of a step; CloseContext waits until the bytes are free. Bytes that are used again at once are
-// waited for: the end of a Mark and a Reset wait for pins that were taken through what they end.
+// Every byte has exactly one owner. A Storage owns its bytes (Allocate), borrows the caller's bytes (Borrow), maps a
+// file (MapFile), or is an alias of a part of another Storage (Alias). Closing the owner invalidates all aliases and
+// views at once: a later access returns an *Error that wraps ErrClosed and names the storage and the tensor. Freed
+// memory is never read, because every access pins the bytes: a single access while it reads, a Step until it ends. The
+// bytes are freed when the last pin is released. Close does not wait, so it may be called inside of a step;
+// CloseContext waits until the bytes are freed. Mark.Release and ForwardScope.Reset reuse their bytes at once, so they
+// wait for pins on the tensors that they end.
 //
-// Three scopes say when the owner is closed: a ModelScope closes what was made in it in reverse order, a
-// ForwardScope invalidates everything at each Reset and reuses one slab, and everything else is Ambient:
-// freed when it becomes unreachable. In the first two, garbage collection frees nothing and only reports
-// what was forgotten (OnLeak).
+// There are three scopes. A ModelScope closes its storages in the reverse order of their creation when it is closed. A
+// ForwardScope reuses one slab and invalidates all of its tensors at each Reset. Everything else is Ambient and is
+// freed when it becomes unreachable. Garbage collection frees nothing that belongs to a ModelScope or a ForwardScope;
+// it only reports what was not closed (OnLeak).
 //
-// # Where the memory shows
+// # Memory profiles
 //
-// Storages appear in the pprof profile "skeep_storage" with the stack that made them: WriteProfile writes
-// objects and bytes per domain, which the profile of that name in package runtime/pprof (and in
-// net/http/pprof) cannot, since custom profiles hold counts only. Stats sums them up. With
-// SKEEP_MEMORY_DEBUG=1 in the environment errors carry the stack that made the storage, and the bytes of
-// a ForwardScope become NaN at each Reset.
+// Storages appear in the pprof profile "skeep_storage" with the stack that created them. The profile of that name in
+// runtime/pprof and net/http/pprof holds counts only, as all custom profiles do; WriteProfile also writes bytes, per
+// domain. Stats returns the totals. With SKEEP_MEMORY_DEBUG=1 in the environment, errors carry the stack that created
+// the storage, and the bytes of a ForwardScope become NaN at each Reset.
 package skeep

@@ -34,10 +34,9 @@ func (e *ValueError) Error() string {
 // Unwrap returns ErrValue.
 func (e *ValueError) Unwrap() error { return ErrValue }
 
-// Encode makes a tensor of format f, which may be packed, from the floating elements of v, whatever format and
-// layout that has: gap-free and row-major in scope into. What is lost is lost; a trace event of kind Requantize
-// tells the bytes. Errors: an element that f cannot hold is a *ValueError with its place, a format that is
-// decoded only is ErrUnsupported.
+// Encode encodes the floating-point elements of v, in any format and layout, into a gap-free row-major tensor of format
+// f in scope into. f may be packed; rounding loses precision. A trace event of kind Requantize records the number of
+// bytes. An element that f cannot hold is a *ValueError with its index; a format without an encoder is ErrUnsupported.
 func (c Copier) Encode(name string, v View, f tensor.Format, into Scope) (View, error) {
 	if into == nil {
 		return View{}, v.fail("encode", ErrArgument, noScope)
@@ -53,7 +52,7 @@ func (c Copier) Encode(name string, v View, f tensor.Format, into Scope) (View, 
 	return y, nil
 }
 
-// EncodeTo is Encode into a tensor that exists, of the same shape and in any layout.
+// EncodeTo is Encode into an existing tensor y of the same shape and any layout.
 func (c Copier) EncodeTo(v, y View) error {
 	const op = "encode"
 	if v.storage == nil {

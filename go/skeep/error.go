@@ -11,8 +11,8 @@ import (
 	"github.com/skeep-project/skeep/go/internal/core"
 )
 
-// What can go wrong. Every error of this package that concerns a storage is an *Error that wraps one of
-// them (or a layout error of package tensor).
+// The sentinel errors. Every error of this package that concerns a storage is an *Error that wraps one of them, or a
+// layout error of package tensor.
 var (
 	ErrClosed      = errors.New("closed")
 	ErrBusy        = errors.New("busy")
@@ -25,8 +25,9 @@ var (
 	ErrMemory      = errors.New("out of memory")
 	ErrIO          = errors.New("system call failed")
 	ErrFault       = errors.New("page of a mapped file could not be read")
-	// ErrChanged is told by a file's length and time of modification: a writer that leaves the length and puts the time
-	// back is not seen. The time of the last change of its status is not asked, since links and renames alter that.
+	// ErrChanged means that the length or the modification time of the file differs. A writer that keeps the length and
+	// restores the time is not detected. The status change time (ctime) is not compared, because links and renames
+	// alter it.
 	ErrChanged  = errors.New("mapped file has changed")
 	ErrOverlap  = errors.New("output overlaps an input")
 	ErrIndex    = errors.New("index out of range")
@@ -35,7 +36,7 @@ var (
 	ErrValue    = errors.New("element not finite, or too large for the format")
 )
 
-// ErrAbsent is wrapped, along with ErrArgument, by the error of an operation on a zero View that it needs.
+// ErrAbsent is wrapped, together with ErrArgument, when a required operand is the zero View.
 var ErrAbsent = fmt.Errorf("%w: the view is absent", ErrArgument)
 
 // Error says which operation failed on which storage and tensor.

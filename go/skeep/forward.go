@@ -14,15 +14,15 @@ import (
 // slabAlignment is where each tensor of a slab begins: a cache line, and the widest vector.
 const slabAlignment = 64
 
-// ForwardScope is the memory of one step after the other: a slab, sized once, from which tensors are cut
-// one behind the other (resolver.Place puts it outside of the Go heap unless it is small). Reset ends all of them and begins anew; Mark and Release end
-// the latest. Materialize (or Retain) into another scope is the only way out. In steady state neither Go
-// memory nor slab bytes are taken.
+// ForwardScope is a bump allocator for the tensors of a step: it allocates them one after another from a slab of fixed
+// size, which resolver.Place puts outside of the Go heap unless it is small. Reset ends all tensors and makes the whole
+// slab available for the next step; Mark and Mark.Release end the most recent ones. To keep a tensor, copy it into
+// another scope with Materialize or Retain. In steady state a step allocates no memory.
 //
-// A tensor that does not fit gets a storage of its own that lives as long as it would have in the slab: the
-// step goes on, Overflow counts and names it. With OverflowFails it is an error instead.
+// A tensor that does not fit gets a storage of its own with the same lifetime; Overflow counts such tensors and names
+// the first. With OverflowFails it is an error instead.
 //
-// Tensors are not zeroed. A ForwardScope belongs to one goroutine at a time; its views do not.
+// Tensors are not zeroed. A ForwardScope must be used by one goroutine at a time; its views may be used by several.
 type ForwardScope struct {
 	storage *Storage
 	o       options
@@ -44,8 +44,8 @@ type openMark struct {
 	names  int
 }
 
-// Overflow counts what did not fit into a slab since the scope was made, and got memory of its own or (OverflowFails) was
-// refused. What failed for another reason does not count.
+// Overflow counts the tensors that did not fit into a slab since the scope was made. They got memory of their own or,
+// with OverflowFails, were refused. Allocations that failed for another reason do not count.
 type Overflow struct {
 	Count int64
 	Bytes int64  // math.MaxInt64 when there are more
@@ -55,7 +55,7 @@ type Overflow struct {
 // OverflowFails makes a tensor that does not fit into a slab an error that wraps ErrOverflow.
 func OverflowFails() Option { return func(o *options) { o.strict = true } }
 
-// NewForwardScope makes a scope whose slab has that many bytes. The caller closes it.
+// NewForwardScope makes a scope whose slab has the given number of bytes. The caller must close it.
 func NewForwardScope(name string, bytes int64, opts ...Option) (*ForwardScope, error) {
 	s := &ForwardScope{o: collect(opts)}
 	s.o.model = nil
@@ -97,23 +97,24 @@ func (s *ForwardScope) Storage() *Storage { return s.storage }
 // Size is the bytes of the slab.
 func (s *ForwardScope) Size() int64 { return s.slab().bytes }
 
-// Used is the bytes of the slab that are taken now.
+// Used is the number of slab bytes that are allocated now.
 func (s *ForwardScope) Used() int64 { return s.next }
 
-// Peak is the most bytes that were ever wanted at once: the size of a slab that holds everything.
+// Peak is the maximum number of bytes that were needed at the same time: a slab of this size would have held
+// everything.
 func (s *ForwardScope) Peak() int64 { return s.peak }
 
 // Overflow counts what did not fit.
 func (s *ForwardScope) Overflow() Overflow { return s.over }
 
-// Holds reports whether v reads bytes of the slab that are taken: until they end, nothing alters them but who writes
-// through a view or storage (View.Writes). Tensors that did not fit are not held.
+// Holds reports whether v reads bytes of the slab that are allocated now. Until the tensor ends, such bytes change only
+// by writes through a view or storage, which View.Writes counts. Holds is false for tensors that did not fit.
 func (s *ForwardScope) Holds(v View) bool {
 	return v.storage != nil && v.storage.r == s.slab().r && v.desc.Data+uintptr(v.desc.Bytes) <= s.slab().address+uintptr(s.next)
 }
 
-// Alloc cuts a gap-free row-major tensor from the slab. name should be a constant: it is kept for errors until the
-// reset after the next, or until a few hundred more tensors have ended.
+// Alloc allocates a gap-free row-major tensor from the slab. name should be a constant: it is kept for error messages
+// until the second Reset from now, or until a few hundred more tensors have ended.
 func (s *ForwardScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
 	l, err := tensor.LayoutOf(f, shape, tensor.Order{})
 	if err != nil {
@@ -202,9 +203,9 @@ func (s *ForwardScope) discard(v View) {
 
 func (s *ForwardScope) recorder() *trace.Recorder { return s.o.trace }
 
-// Reset ends all tensors of the scope, marks included, and makes the whole slab free again. It waits until
-// nobody else reads them (who reads other bytes of the slab's Storage does not matter). step is the caller's running
-// step, which gives its own pins on them back here, or nil.
+// Reset ends all tensors and marks of the scope and makes the whole slab available again. It waits for the pins of
+// others on these tensors, but not for pins on other bytes of the slab's Storage. step is the caller's running step, or
+// nil; Reset releases the pins of that step itself.
 func (s *ForwardScope) Reset(step *Step) error {
 	if len(s.marks) == 0 {
 		return s.slab().errorOf("reset", "", ErrClosed, "")
@@ -253,7 +254,7 @@ type Mark struct {
 	cell  core.Storage
 }
 
-// Mark opens a level inside of the current one: tensors made from now on end with its release.
+// Mark opens a nested level: Release of the mark ends the tensors that are made from now on.
 func (s *ForwardScope) Mark() (Mark, error) {
 	if err := s.slab().open("mark", ""); err != nil {
 		return Mark{}, err
@@ -266,8 +267,8 @@ func (s *ForwardScope) Mark() (Mark, error) {
 	return Mark{s, len(s.marks) - 1, handle}, nil
 }
 
-// Release ends the tensors made since the mark, and the marks inside of it, and frees their bytes. It waits
-// until nobody else reads them; step as in Reset. A mark that has ended already is ErrClosed.
+// Release ends the tensors and marks that were made since this mark and makes their bytes available again. It waits for
+// the pins of others on them; step is as in ForwardScope.Reset. Releasing a mark twice is ErrClosed.
 func (m Mark) Release(step *Step) error {
 	s := m.scope
 	if s == nil {
@@ -289,7 +290,7 @@ func (m Mark) Release(step *Step) error {
 	return nil
 }
 
-// Close ends the scope and its slab, which is freed once nobody reads it. It waits for nobody.
+// Close ends the scope and its slab, without waiting. The slab is freed when its last pin is released.
 func (s *ForwardScope) Close() error {
 	return errors.Join(s.closeExtra(0, nil), s.slab().Close())
 }

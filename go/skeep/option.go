@@ -22,20 +22,21 @@ type options struct {
 	trace     *trace.Recorder
 }
 
-// WithSpec places a storage as spec says, instead of asking resolver.Place. Its scope is the storage's:
-// garbage collection ends Ambient ones only.
+// WithSpec places a storage as spec says, instead of asking resolver.Place. spec.Scope becomes the scope of the
+// storage: garbage collection frees Ambient storages only.
 func WithSpec(spec tensor.AllocationSpec) Option { return func(o *options) { o.spec = &spec } }
 
-// In makes a storage in a ModelScope, which closes it.
+// In makes a ModelScope the owner of the storage: the scope closes it.
 func In(s *ModelScope) Option { return func(o *options) { o.model = s } }
 
-// WithThreshold is the size from which resolver.Place leaves the Go heap; without it
+// WithThreshold sets the size from which resolver.Place puts memory outside of the Go heap. The default is
 // resolver.DefaultThreshold.
 func WithThreshold(bytes int64) Option { return func(o *options) { o.threshold = bytes } }
 
-// WithHeapLimit is how many bytes all storages together may hold of the Go heap (those of Borrow count) when another
-// one is made there; one that would exceed it is an error that wraps ErrMemory. Without it, the limit of the ModelScope
-// that the storage is made in, or else the machine's memory: where the Go runtime finds none, it ends the process.
+// WithHeapLimit limits the bytes of the Go heap that all storages together may hold, borrowed Go memory included. A new
+// storage that would exceed the limit is an error that wraps ErrMemory. The default is the limit of the storage's
+// ModelScope, or else the machine's memory. The limit exists because the Go runtime ends the process when it runs out
+// of memory.
 func WithHeapLimit(bytes int64) Option { return func(o *options) { o.heapLimit = bytes } }
 
 // ReadOnly forbids writes to borrowed bytes.

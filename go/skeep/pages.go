@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Verify returns an error that wraps ErrChanged when a mapped file is no longer what it was when it was
-// mapped.
+// Verify returns an error that wraps ErrChanged if a mapped file has changed since it was mapped.
 func (s *Storage) Verify() error {
 	st := core.Verify(s.owner().handle)
 	runtime.KeepAlive(s)
@@ -38,8 +37,8 @@ func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 	return s.status("advise", st)
 }
 
-// Lock keeps the pages of a mapped file in memory until it is closed. The system limits how much a process
-// may lock (RLIMIT_MEMLOCK): the error then tells the limit.
+// Lock keeps the pages of a mapped file in memory until it is closed. The system limits how much memory a process may
+// lock (RLIMIT_MEMLOCK); the error states that limit.
 func (s *Storage) Lock() error {
 	if err := s.open("lock", s.tensor); err != nil {
 		return err

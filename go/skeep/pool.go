@@ -7,14 +7,14 @@ import (
 	"github.com/skeep-project/skeep/go/internal/core"
 )
 
-// Pool is the worker threads of the C core and their scratch, of NewPool until its Close. Goroutines may share one, also
-// while one of them closes it: operations of several of them run one on the workers, one more on its caller alone, and
-// others wait. The zero Pool is closed; what
-// needs a pool and is given nil is refused with an error that wraps ErrArgument.
+// Pool holds worker threads of the C core and their scratch memory. It is safe for concurrent use, Close included. Of
+// several operations at the same time, one runs on the workers, one runs on its calling thread alone, and the others
+// wait. The zero Pool is closed. A function that needs a pool and is given nil returns an error that wraps ErrArgument.
 type Pool struct{ c *core.Pool }
 
-// NewPool starts so many threads, the caller counted, 1024 at most; 0 is one per processor that it may run on. Close
-// ends them; a pool that becomes unreachable before is reported as a Leak. Errors wrap ErrArgument or ErrMemory.
+// NewPool makes a pool in which the given number of threads work on an operation, the caller included: at most 1024; 0
+// means one for each processor that the process may run on. The caller must Close it; a pool that becomes unreachable
+// before that is reported as a Leak. Errors wrap ErrArgument or ErrMemory.
 func NewPool(threads int) (*Pool, error) {
 	if threads < 0 || threads > core.MaxThreads {
 		return nil, &Error{Op: "start", Storage: "pool", Err: ErrArgument, Detail: fmt.Sprintf("%d threads, want 0 to %d", threads, core.MaxThreads)}
@@ -29,13 +29,13 @@ func NewPool(threads int) (*Pool, error) {
 	return &Pool{c}, nil
 }
 
-// Threads is how many threads work on an operation, the caller included; 0 when the pool is nil or closed. It waits for
-// nobody.
+// Threads is how many threads work on an operation, the caller included; 0 when the pool is nil or closed. It does not
+// wait.
 func (p *Pool) Threads() int { return p.inside().Threads() }
 
-// Close waits for the operations that have begun and ends the threads. Later operations (Materialize, an op of package
-// exec, a load, …) are refused with an *Error of the storage "pool" that wraps ErrClosed. Any number of goroutines may call
-// it, also again: each returns once the threads have ended.
+// Close waits for running operations and then ends the threads. Later operations (Materialize, an op of package exec, a
+// load, …) return an *Error of the storage "pool" that wraps ErrClosed. Close may be called several times and by
+// several goroutines; each call returns when the threads have ended.
 func (p *Pool) Close() { p.inside().Close() }
 
 // inside is what the core knows the pool by.

@@ -45,16 +45,16 @@ var records = struct {
 // profile counts storages for runtime/pprof; WriteProfile adds their bytes.
 var profile = pprof.NewProfile("skeep_storage")
 
-// Counters sums up the open storages of the process.
+// Counters holds totals of the open storages of the process.
 type Counters struct {
 	Storages int64
 	Bytes    [tensor.Device + 1]int64 // by domain
-	// What garbage collection will free and does not see: bytes outside of the Go heap, mapped files.
+	// Ambient storages, which garbage collection frees: bytes outside of the Go heap, and bytes of mapped files.
 	Ambient, AmbientFiles int64
 }
 
-// Stats returns the sums over all open storages (aliases have no bytes of their own). Those of a storage that was
-// closed while it was in use count until they are freed.
+// Stats returns the totals of all open storages. Aliases have no bytes of their own. A storage that was closed while it
+// was in use counts until its bytes are freed.
 func Stats() Counters {
 	records.Lock()
 	defer records.Unlock()
@@ -142,8 +142,8 @@ func (r *record) freed() bool {
 	return st.Code != core.OK
 }
 
-// Leak is a storage that became unreachable before it was closed, in a scope that garbage collection
-// does not end, or a pool of threads; of a pool the domain and scope say nothing.
+// Leak describes a Pool, or a storage of a ModelScope or ForwardScope, that became unreachable without having been
+// closed. Domain and Scope have no meaning for a pool.
 type Leak struct {
 	Storage string // its name; "pool" for a Pool
 	Domain  tensor.Domain
@@ -168,9 +168,9 @@ func (l Leak) report() {
 
 var leakHook atomic.Pointer[func(Leak)]
 
-// OnLeak sets what happens when a storage of a ModelScope or ForwardScope, or a Pool, is found unreachable and not
-// closed: its bytes or threads are lost. The hook runs on a goroutine of its own. nil restores the default, a
-// warning through slog.
+// OnLeak sets a function that is called when a Pool, or a storage of a ModelScope or ForwardScope, becomes unreachable
+// without having been closed: its threads or bytes are lost. The function runs on its own goroutine. nil restores the
+// default, a warning through slog.
 func OnLeak(hook func(Leak)) {
 	if hook == nil {
 		leakHook.Store(nil)
@@ -208,8 +208,8 @@ var ambient = struct {
 	limit, due, filesDue int64
 }{limit: DefaultAmbientLimit, due: DefaultAmbientLimit, filesDue: ambientFiles}
 
-// SetAmbientLimit sets the bytes from which a new Ambient storage triggers a collection, and returns what
-// was set before.
+// SetAmbientLimit sets how many bytes outside of the Go heap Ambient storages may hold before a new one triggers a
+// garbage collection. It returns the previous limit.
 func SetAmbientLimit(bytes int64) (previous int64) {
 	ambient.Lock()
 	defer ambient.Unlock()

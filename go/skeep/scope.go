@@ -8,7 +8,7 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Scope is how long allocations live, and where results land: a *ModelScope, a *ForwardScope or Ambient().
+// Scope decides how long allocations live. It is a *ModelScope, a *ForwardScope or Ambient().
 type Scope interface {
 	// Kind says which of the three it is.
 	Kind() tensor.ScopeKind
@@ -22,8 +22,8 @@ type Scope interface {
 	recorder() *trace.Recorder
 }
 
-// Ambient is the scope of whatever becomes unreachable: views keep their bytes, and garbage collection
-// frees them. Each allocation is a storage of its own. The options are those of its storages.
+// Ambient returns the scope whose storages are freed by garbage collection when no view or storage refers to them any
+// more. Each allocation is a storage of its own. The options apply to these storages.
 func Ambient(opts ...Option) Scope { return &ambientScope{collect(opts)} }
 
 type ambientScope struct{ o options }
@@ -65,8 +65,8 @@ func allocLayout(name string, f tensor.Format, l tensor.Layout, o options, scope
 	return s.ViewLayout("", 0, f, l)
 }
 
-// ModelScope owns storages until it is closed; it closes them in reverse order of their making. It is
-// safe for concurrent use.
+// ModelScope owns storages and closes them, in the reverse order of their creation, when it is closed. It is safe for
+// concurrent use.
 type ModelScope struct {
 	name string
 	o    options
@@ -76,7 +76,7 @@ type ModelScope struct {
 	closed   bool
 }
 
-// NewModelScope makes an empty scope. The options are those of storages that Alloc makes.
+// NewModelScope makes an empty scope. The options apply to the storages that Alloc makes.
 func NewModelScope(name string, opts ...Option) *ModelScope {
 	return &ModelScope{name: name, o: collect(opts)}
 }
@@ -84,7 +84,7 @@ func NewModelScope(name string, opts ...Option) *ModelScope {
 // Kind is tensor.Model.
 func (s *ModelScope) Kind() tensor.ScopeKind { return tensor.Model }
 
-// Alloc makes a tensor in a storage of its own, which bears its name.
+// Alloc makes a tensor in a new storage of the same name.
 func (s *ModelScope) Alloc(name string, f tensor.Format, shape tensor.Shape) (View, error) {
 	return allocShape(s, name, f, shape)
 }
@@ -96,7 +96,7 @@ func (s *ModelScope) AllocLayout(name string, f tensor.Format, l tensor.Layout) 
 	return allocLayout(name, f, l, o, tensor.Model)
 }
 
-// Placing is the same scope with a placement of its own for what Alloc makes through it.
+// Placing returns a view of the same scope whose Alloc places storages as spec says.
 func (s *ModelScope) Placing(spec tensor.AllocationSpec) Scope { return placing{s, spec} }
 
 type placing struct {

@@ -10,13 +10,12 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Storage is bytes in one memory domain with one owner: itself (Allocate, Map), the caller (Borrow), or
-// another Storage (Alias, View). All methods are safe for concurrent use.
+// Storage is a range of bytes in one memory domain. The owner of the bytes is the Storage itself (Allocate, Map), the
+// caller (Borrow), or another Storage (Alias, View). All methods are safe for concurrent use.
 //
-// Close ends it and returns: every view of it, of its aliases and of its marks is refused from then on, with an
-// error that wraps ErrClosed, and whoever is reading its bytes at that moment keeps them until then. CloseContext
-// waits for that. Which end is automatic depends on the scope, see the package comment. The zero Storage has no bytes
-// and is closed.
+// After Close, using a view of the storage, its aliases or its marks is an error that wraps ErrClosed. Close does not
+// wait: whoever is reading the bytes keeps them until the read ends. CloseContext waits for that. The scope decides
+// which storages are closed automatically; see the package comment. The zero Storage has no bytes and is closed.
 type Storage struct {
 	r       *record
 	parent  *Storage // kept reachable by an alias; nil for the owner
@@ -49,8 +48,8 @@ var (
 	_ io.Closer   = (*Storage)(nil)
 )
 
-// Alias makes a storage of a part of s. It owns nothing and keeps s reachable, not open: closing s ends
-// it. Closing the alias alone refuses new views of it and frees nothing.
+// Alias makes a storage that is a part of s. It owns no bytes. It keeps s reachable but not open: closing s ends the
+// alias too. Closing only the alias refuses new views of it and frees nothing.
 func (s *Storage) Alias(name string, offset, bytes int64) (*Storage, error) {
 	return s.alias("alias", name, offset, bytes)
 }
@@ -68,7 +67,7 @@ func (s *Storage) alias(op, name string, offset, bytes int64) (*Storage, error) 
 // Name is the name of the owner of the bytes.
 func (s *Storage) Name() string { return s.owner().name }
 
-// Tensor is the name of an alias; an owner has none.
+// Tensor is the name of an alias; it is empty for a storage that is not an alias.
 func (s *Storage) Tensor() string { return s.tensor }
 
 // ID is the owner's number, never reused in a process.
@@ -86,8 +85,8 @@ func (s *Storage) Size() int64 { return s.bytes }
 // Writable reports whether the bytes may be written to.
 func (s *Storage) Writable() bool { return !s.owner().readonly }
 
-// Closed reports whether the storage, or the owner of its bytes, has been closed. Close may happen right
-// after an answer of false.
+// Closed reports whether the storage, or the owner of its bytes, has been closed. After it returns false, another
+// goroutine may close the storage at any time.
 func (s *Storage) Closed() bool { return s.closed.Load() || s.owner().closed.Load() }
 
 func (s *Storage) open(op, tensor string) error {
@@ -104,7 +103,7 @@ func (s *Storage) root() *Storage {
 	return s
 }
 
-// ReadAt copies bytes out, as io.ReaderAt says.
+// ReadAt implements io.ReaderAt.
 func (s *Storage) ReadAt(p []byte, offset int64) (int, error) {
 	n, err := s.at("read", p, offset, false)
 	if err == nil && n < len(p) {
@@ -113,8 +112,7 @@ func (s *Storage) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// WriteAt copies bytes in, as io.WriterAt says. Bytes that do not fit are an error that wraps ErrBounds,
-// and none is written then.
+// WriteAt implements io.WriterAt. If p does not fit, nothing is written and the error wraps ErrBounds.
 func (s *Storage) WriteAt(p []byte, offset int64) (int, error) { return s.at("write", p, offset, true) }
 
 func (s *Storage) at(op string, p []byte, offset int64, write bool) (int, error) {
@@ -150,8 +148,8 @@ func (s *Storage) whole() View {
 	return s.viewAt(0, s.bytes, s.owner().handle, tensor.Format{}, tensor.Layout{})
 }
 
-// View makes a view of a tensor whose bytes begin at offset, gap-free and row-major. name is the tensor's
-// name in errors and traces; with an empty one the view goes without and makes no alias.
+// View makes a view of a tensor whose bytes begin at offset, gap-free and row-major. name is the tensor's name in
+// errors and traces; with an empty name the view has no name and makes no alias.
 func (s *Storage) View(name string, offset int64, f tensor.Format, shape tensor.Shape) (View, error) {
 	l, err := tensor.LayoutOf(f, shape, tensor.Order{})
 	if err != nil {

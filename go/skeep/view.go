@@ -8,12 +8,11 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// View is one logical tensor in one physical form: Shape and Layout, Format, and the Storage whose
-// bytes it reads. It is a plain value (fixed arrays, no pointer but the Storage, which it keeps
-// reachable), owns no memory, and is copied freely. It stays valid until its storage, mark or scope
-// ends; afterwards every access is ErrClosed. The zero View means "absent".
+// View describes a tensor: its shape and Layout, its Format, and the Storage that holds its bytes. It is a plain value
+// that may be copied freely; it owns no memory and keeps the Storage reachable. It is valid until its storage, mark or
+// scope ends; after that every access is ErrClosed. The zero View means "absent".
 //
-// Methods are safe for concurrent use; writes to the same elements are the caller's to order.
+// Methods are safe for concurrent use. The caller must synchronize writes to the same elements.
 type View struct {
 	desc    core.View // first: see door.Descriptor
 	storage *Storage
@@ -28,13 +27,13 @@ func (v View) IsZero() bool { return v.desc.Layout.Block == 0 }
 // Shape is the logical extents.
 func (v View) Shape() tensor.Shape { return v.desc.Layout.Dims() }
 
-// Format is what the elements are.
+// Format is the element type and its encoding.
 func (v View) Format() tensor.Format { return v.desc.Format }
 
-// Layout is how an index reaches its cell, counted from the tensor's first byte.
+// Layout maps a logical index to a cell, counted from the tensor's first byte.
 func (v View) Layout() tensor.Layout { return v.desc.Layout }
 
-// Storage is whose bytes the view reads; nil for an absent view.
+// Storage holds the bytes of the view; nil for an absent view.
 func (v View) Storage() *Storage { return v.storage }
 
 // Domain is where the bytes live; Heap for a view without a storage.
@@ -54,8 +53,8 @@ func (v View) Bytes() int64 {
 	return n
 }
 
-// Position is where the tensor's first byte stands in the storage that owns it: in a mapped file, counted from where the
-// mapping begins.
+// Position is the offset of the tensor's first byte within the storage that owns the bytes; in a mapped file it counts
+// from the start of the mapping.
 func (v View) Position() int64 {
 	if v.storage == nil {
 		return 0
@@ -63,19 +62,19 @@ func (v View) Position() int64 {
 	return int64(v.desc.Data - v.storage.root().address)
 }
 
-// Value is the number of the value that the view stands for, which tapes and traces tell values apart by; its two top
-// bits say of what kind it is: ValueResult, ValueWeight, ….
+// Value is the number by which tapes and traces identify the value of the view. Its top two bits are its kind:
+// ValueResult, ValueWeight, ….
 func (v View) Value() uint32 { return v.desc.Value }
 
-// WithValue is the same view under another value number.
+// WithValue returns the view with another value number.
 func (v View) WithValue(n uint32) View {
 	v.desc.Value = n
 	return v
 }
 
-// Writes counts what was written to the bytes of the view's storage, through whichever view or alias of it, since it was
-// made. An op of package exec that fills an output of its own does not count. What the owner of borrowed bytes, or of a
-// mapped file, writes is not known. For package exec.
+// Writes counts the writes to the view's storage, through any view or alias, since the storage was made. Package exec
+// uses it. Ops of package exec that fill their own results do not count. Writes by the owner of borrowed bytes or of a
+// mapped file are unknown here.
 func (v View) Writes() uint64 {
 	if v.storage == nil {
 		return 0
@@ -83,14 +82,15 @@ func (v View) Writes() uint64 {
 	return v.storage.r.writes.Load()
 }
 
-// MarkWritten counts a write through the view. For package exec, whose ops write past this package.
+// MarkWritten counts a write through the view. Package exec calls it, since its ops write without the methods of this
+// package.
 func (v View) MarkWritten() {
 	if v.storage != nil {
 		v.storage.r.writes.Add(1)
 	}
 }
 
-// Live reports whether accesses are still possible.
+// Live reports whether the bytes can still be accessed.
 func (v View) Live() bool { return v.storage != nil && core.Live(v.desc.Cell, v.desc.Generation) }
 
 // Name is the tensor's name, or empty.
@@ -104,7 +104,7 @@ func (v View) Name() string {
 	return v.storage.tensor
 }
 
-// String describes the view for people: name, format, shape, order.
+// String describes the view in readable form: name, format, shape and order.
 func (v View) String() string {
 	if v.IsZero() {
 		return "absent"
@@ -148,8 +148,8 @@ func (v *View) fail(op string, err error, detail string) error {
 
 func (v *View) absent(op string) error { return v.fail(op, ErrAbsent, "") }
 
-// The kinds of values, in the two top bits of View.Value: results of ops are numbered within a step,
-// weights by their place in the file, inputs and caches by their binding.
+// The kinds of values, stored in the top two bits of View.Value. Results of ops are numbered within a step, weights by
+// their index in the file, inputs and caches by their binding.
 const (
 	ValueResult uint32 = 0 << 30
 	ValueWeight uint32 = 1 << 30
