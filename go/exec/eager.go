@@ -12,26 +12,27 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Options make an eager context.
+// Options configure an eager context.
 type Options struct {
-	Pool *skeep.Pool // runs the ops; the caller closes it after the context: once it is closed, Begin and ops are refused. Required.
-	// SlabBytes is the size of the two slabs together that hold the results of one layer and the next in
-	// turn. Results that do not fit get memory of their own, counted by Overflow.
+	Pool *skeep.Pool // runs the ops; required. The caller closes it after the context; once it is closed, Begin and ops fail.
+	// SlabBytes is the total size of the two slabs, which hold the results of alternating layers. Results that do not
+	// fit get memory of their own; Overflow counts them.
 	SlabBytes int64
-	HeapLimit int64                 // bytes that storages may hold of the Go heap; 0 = the default of skeep.WithHeapLimit
+	HeapLimit int64                 // bytes of the Go heap that storages may hold; 0 = the default of skeep.WithHeapLimit
 	Slab      tensor.AllocationSpec // where the slabs live; the zero spec is the Go heap
-	Roots     int                   // storages that a step may touch, 32768 at most; 0: 1024
+	Roots     int                   // storages that a step may use, at most 32768; 0 = 1024
 	// Exact computes products on F32 activations. Otherwise activations are quantized to 8 bits wherever
 	// the weight has an integer kernel.
 	Exact bool
 	Trace *trace.Recorder // may be nil
 }
 
-// Eager is the Context that computes at once, by the C core. One step at a time:
+// Eager is the Context that computes each op immediately in the C core. A step is a sequence of calls:
 //
 //	Begin, ops, End
 //
-// The last layer's results stay readable after End, until the next Begin. An Eager belongs to one goroutine at a time.
+// The last layer's results stay readable after End, until the next Begin. An Eager must be used by one goroutine at a
+// time.
 type Eager struct {
 	pool       *core.Pool // of copier.Pool
 	step       *core.Step // of copier.Step
@@ -61,7 +62,8 @@ var _ Context = (*Eager)(nil)
 
 var inside = door.Enter[View, skeep.Pool, skeep.Step]()
 
-// NewEager makes an eager context. Close it. Options that are out of range are errors that wrap skeep.ErrArgument.
+// NewEager makes an eager context. The caller must Close it. An option out of range is an error that wraps
+// skeep.ErrArgument.
 func NewEager(o Options) (*Eager, error) {
 	fail := func(err error) (*Eager, error) { return nil, &Error{Op: "new", Layer: -1, Err: err} }
 	pool := inside.Pool(o.Pool)
@@ -101,7 +103,7 @@ func NewEager(o Options) (*Eager, error) {
 	return e, nil
 }
 
-// Begin starts a step: the results of the one before end.
+// Begin starts a step and ends the results of the previous one.
 func (e *Eager) Begin() error {
 	if e.running {
 		if err := e.End(); err != nil {
@@ -125,8 +127,8 @@ func (e *Eager) Begin() error {
 	return nil
 }
 
-// End ends a step and returns its first error; also a file that changed under its mapping while the
-// step ran is one, and the step's results are then worthless.
+// End ends a step and returns its first error. A mapped file that changed during the step is an error too; the results
+// of the step are then invalid.
 func (e *Eager) End() error {
 	if !e.running {
 		return e.err
@@ -138,7 +140,7 @@ func (e *Eager) End() error {
 	return e.err
 }
 
-// Close ends a running step and frees the slabs.
+// Close ends the step if one is running, and frees the slabs.
 func (e *Eager) Close() error {
 	if e.running {
 		_ = e.End() // the step's error belongs to whoever ran it
@@ -156,8 +158,8 @@ func (e *Eager) Close() error {
 // Err is the first error of the step, or nil.
 func (e *Eager) Err() error { return e.err }
 
-// Layer implements Context: the slab of the layer before the one before becomes that of layer i. It waits until nobody but
-// this step reads what was made in it.
+// Layer implements Context: layer i reuses the slab of the layer before the previous one. It waits until nobody outside
+// of this step reads the results in that slab.
 func (e *Eager) Layer(i int) {
 	e.layer = i
 	if e.err != nil || !e.running {
@@ -173,18 +175,18 @@ func (e *Eager) Layer(i int) {
 	}
 }
 
-// Copies counts the operands of all steps that had to be decoded or gathered into a copy before an op could
-// read them. 0 in a model whose weights have kernels.
+// Copies counts the operands, in all steps, that had to be decoded or gathered into a copy before an op could read
+// them. It is 0 if kernels exist for all weights of the model.
 func (e *Eager) Copies() int64 { return e.copies }
 
-// Slab is what a step's results took.
+// Slab is the memory that the results of steps have used.
 type Slab struct {
 	Bytes    int64          // of both slabs
-	Peak     int64          // the most that one layer wanted
+	Peak     int64          // maximum bytes that one layer needed
 	Overflow skeep.Overflow // what did not fit
 }
 
-// Slab tells the memory of the steps so far.
+// Slab returns the memory that the steps have used so far.
 func (e *Eager) Slab() (s Slab) {
 	for _, slab := range e.slabs {
 		if slab == nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/skeep-project/skeep/go/skeep"
 )
 
-// ErrNoStep is wrapped by the error of an op outside of Begin and End.
+// ErrNoStep is wrapped by the error of an op that is called outside of Begin and End.
 var ErrNoStep = fmt.Errorf("%w: no step is running, Begin starts one", skeep.ErrArgument)
 
-// Error says which op of which layer failed, and on what: Err wraps a *skeep.Error, which names tensor and storage (of
-// a mapped one, the file), but for ErrNoStep and *OperandError. errors.Is finds the errors of package skeep:
-// ErrClosed for a view that has ended, ErrFault and ErrChanged for a file that was cut or changed under its mapping,
-// ErrAbsent for an operand that an op needs.
+// Error says which op of which layer failed, and why. Err is ErrNoStep, an *OperandError, or an error that wraps a
+// *skeep.Error, which names the tensor and its storage (for a mapped file, the path). errors.Is finds the errors of
+// package skeep: ErrClosed for a view that has ended, ErrFault and ErrChanged for a mapped file that was truncated or
+// changed, ErrAbsent for a missing operand.
 type Error struct {
-	Op    string // that was called
+	Op    string // the op that was called
 	Layer int    // -1 outside of layers
 	Err   error
 }
@@ -33,10 +33,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("exec: layer %d: %s: %s", e.Layer, e.Op, cause)
 }
 
-// Unwrap returns what went wrong, for errors.Is and errors.As.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// OperandError says which operand is absent, as the documentation of Context calls it. It wraps skeep.ErrAbsent.
+// OperandError says which required operand is absent, by its parameter name in Context. It wraps skeep.ErrAbsent.
 type OperandError struct{ Name string }
 
 func (e *OperandError) Error() string { return "operand " + e.Name + " is absent" }

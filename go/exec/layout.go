@@ -50,7 +50,7 @@ func (e *Eager) Transpose(x View, a, b int) View {
 	return e.relaid("transpose", v, err)
 }
 
-// Input returns v under an input's number.
+// Input implements Context.
 func (e *Eager) Input(_ string, v View) View {
 	e.inputs++
 	return v.WithValue(skeep.ValueInput | e.inputs)

@@ -1,6 +1,6 @@
-// Package load obeys a resolution: it maps each file once, lets tensors alias the mapping, copies and
-// decodes only what the resolution says, and places it where the resolution says. What cannot be done
-// as decided is an error; nothing is decided here.
+// Package load loads the tensors of a model as a resolver.Resolution says. It maps each file once and makes mapped
+// tensors aliases of that mapping; it copies or decodes only the tensors for which the resolution says so. It makes no
+// decision of its own: what cannot be done as decided is an error.
 package load
 
 import (
@@ -24,15 +24,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is a model's bytes: an open file (or split set), or a file that lies in memory.
+// Source is where the bytes of a model come from: an open file (or split set), or a file in memory.
 type Source struct {
 	File      *gguf.File
-	Memory    []byte // all of the file when it lies in memory, else nil; borrowed until the scope closes
-	NotMapped error  // why the file's pages cannot be mapped, as Open found out; nil when they can
+	Memory    []byte // the whole file if it is in memory, else nil; borrowed until the scope closes
+	NotMapped error  // why the file cannot be mapped, as Open found out; nil if it can
 }
 
-// Open opens the file at path as a source, and finds out whether its pages can be mapped: not every file system does
-// that. The caller closes File, after the load or at any later time.
+// Open opens the file at path as a source and checks whether the file system can map it. The caller must close File,
+// after the load or at any later time.
 func Open(path string, o gguf.Options) (Source, error) {
 	f, err := gguf.Open(path, o)
 	if err != nil {
@@ -56,9 +56,9 @@ func mappable(f *os.File) error {
 	return unix.Munmap(page)
 }
 
-// Bytes reads the header of a GGUF file in memory, which stays in place and unchanged while a scope that
-// loaded it is open. Of a mapping that the caller made, a page that is gone is an error that wraps skeep.ErrFault; that
-// its file was cut within its last page, or changed, cannot be told from bytes: Open does that.
+// Bytes reads the header of a GGUF file in memory. b must stay valid and unchanged while a scope that loaded it is
+// open. If b belongs to a mapping that the caller made, reading a page that no longer exists is an error that wraps
+// skeep.ErrFault; a file that was truncated within its last page, or changed, is not detected. Open detects both.
 func Bytes(name string, b []byte) (Source, error) {
 	f, err := gguf.Read(memory(b), int64(len(b)), gguf.Options{Name: name})
 	return Source{File: f, Memory: b}, err
@@ -80,7 +80,7 @@ func (m memory) ReadAt(p []byte, offset int64) (n int, err error) {
 	return bytes.NewReader(m).ReadAt(p, offset)
 }
 
-// Platform says what the source's bytes allow, for resolver.Place.
+// Platform says how the bytes of the source can be accessed, for resolver.Place.
 func (s Source) Platform() resolver.Platform {
 	switch {
 	case s.File.ByteOrder().String() != "LittleEndian":
@@ -98,32 +98,32 @@ func (s Source) Platform() resolver.Platform {
 	return resolver.Platform{CanMap: true}
 }
 
-// Options adjust a load.
+// Options configure a load.
 type Options struct {
-	Pool  *skeep.Pool     // for decoding and relayout; required when the resolution asks for either
+	Pool  *skeep.Pool     // for decoding and repacking; required if the resolution contains either
 	Trace *trace.Recorder // may be nil
-	// Direct reads what is copied past the page cache; where the file system cannot, Note tells, and the
-	// bytes are read as usual.
+	// Direct reads copied tensors without the page cache (O_DIRECT). If the file system does not support that, they are
+	// read as usual and Note is called.
 	Direct bool
 	Note   func(text string)
-	// Mapped is called with each part's mapping before tensors alias it: the place for advice and locking.
-	// An error ends the load.
+	// Mapped is called with the mapping of each file before tensors alias it, for example to give advice or to lock
+	// pages. An error ends the load.
 	Mapped func(*skeep.Storage) error
 }
 
-// Weights is the loaded tensors of a model. It is safe for concurrent use once Load returned.
+// Weights holds the loaded tensors of a model. It is safe for concurrent use.
 type Weights struct {
 	views map[string]skeep.View
 	maps  []*skeep.Storage
 }
 
-// View is a loaded tensor; ok is false when the resolution skipped it or there is none.
+// View returns a loaded tensor by name. ok is false if the resolution skipped it or it does not exist.
 func (w *Weights) View(name string) (v skeep.View, ok bool) {
 	v, ok = w.views[name]
 	return v, ok
 }
 
-// Mappings lists the mapped parts of the file that weights alias.
+// Mappings lists the mapped files that weights alias, one for each part.
 func (w *Weights) Mappings() []*skeep.Storage { return w.maps }
 
 // loader is one load.
@@ -136,11 +136,10 @@ type loader struct {
 	direct *directFile // of the part read last, in a direct load
 }
 
-// Load brings every tensor of the resolution into its form and place. All storages belong to the scope,
-// also those of a load that failed: close it then. A cancelled ctx ends the load between two tensors.
-// Errors name the tensor; a value that is too large for the decided form is an *OverflowError; a file that is no longer
-// what it was when its header was read, whatever way its bytes take, is an error that names it and wraps
-// skeep.ErrChanged, or skeep.ErrFault when a mapped page of it is gone.
+// Load loads every tensor in the form and memory that the resolution decided. All storages belong to the scope into,
+// which the caller must close, also when Load fails. Canceling ctx ends the load between two tensors. Errors name the
+// tensor. A value that is too large for the decided form is an *OverflowError. A file that changed since its header was
+// read is an error that names it and wraps skeep.ErrChanged, or skeep.ErrFault if a mapped page no longer exists.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
 	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
 	defer func() { err = errors.Join(err, l.closeDirect()) }()

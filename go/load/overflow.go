@@ -9,10 +9,10 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// OverflowError says that a weight cannot have the form that was decided: a value of it is too large for the
-// encoding and would become infinite, and every result after it. Keep the weight as stored, or give it F32 or BF16.
+// OverflowError says that a weight has a value that is too large for the decided encoding: it would become infinite,
+// and so would results. Keep the weight as stored, or override its form with F32 or BF16.
 type OverflowError struct {
-	Encoding tensor.Encoding // that was decided
+	Encoding tensor.Encoding // the decided encoding
 	Index    []int64         // of the first such element
 	Value    float64         // as stored
 }

@@ -15,10 +15,10 @@ type Use uint8
 const (
 	Multiplied  Use = 1 << iota // the weight of a product
 	Gathered                    // rows are looked up by id
-	Elementwise                 // norm weights, biases, rotary factors: operands of dense ops
+	Elementwise                 // operands of dense ops: norm weights, biases, rotary factors
 )
 
-// Weight is what a resolver knows of one tensor: everything but its bytes.
+// Weight describes one tensor, without its bytes.
 type Weight struct {
 	Name     string
 	Role     tensor.Role
@@ -28,22 +28,22 @@ type Weight struct {
 	Bytes    int64 // as stored
 }
 
-// Action is what happens to a weight's elements between file and kernel.
+// Action is what is done to a weight's elements when it is loaded.
 type Action uint8
 
 // The actions.
 const (
-	Keep       Action = iota // the blocks as they are, perhaps in another order
+	Keep       Action = iota // the blocks stay unchanged, possibly in another order
 	Dequantize               // decoded once, at load
-	Skip                     // not loaded: nobody reads it
+	Skip                     // not loaded: the model does not use it
 )
 
-// WeightForm is the physical form a weight will have, before it is decided where.
+// WeightForm is the form in which a weight will be loaded. Place decides its memory separately.
 type WeightForm struct {
 	Action   Action
 	Encoding tensor.Encoding
 	Order    tensor.Order
-	Map      bool  // wants to be file pages: the bytes are the file's, in the file's order
+	Map      bool  // may be file pages: the bytes are those of the file, in the same order
 	Bytes    int64 // in this form
 	Reason   string
 }
@@ -60,24 +60,23 @@ func (f WeightForm) String() string {
 	return f.Encoding.String() + " as stored"
 }
 
-// RefusedError says that a strict profile does not admit a tensor, before anything was loaded.
+// RefusedError says that a tensor would have to be dequantized, which a strict profile forbids. Nothing was loaded.
 type RefusedError struct {
 	Profile  string
 	Tensor   string
 	Encoding tensor.Encoding
 	Multiple float64 // bytes after dequantization over bytes as stored
-	Op       string  // that has no kernel for the encoding
+	Op       string  // the op that has no kernel for the encoding
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("resolver: tensor %q: no %s kernel for %s, and profile %s refuses the dequantization to F32, which takes %.2f times the bytes",
+	return fmt.Sprintf("resolver: tensor %q: no %s kernel for %s, and profile %s does not allow dequantization to F32 (%.2f times the stored size)",
 		e.Tensor, e.Op, e.Encoding, shown.Name(e.Profile), e.Multiple)
 }
 
-// Form decides the form of one weight: packed weights stay packed wherever a kernel reads them, in the
-// order that the best kernel of this machine wants; an encoding without a kernel is dequantized once, at
-// a stated cost, or refused by a strict profile. Errors: *RefusedError, *tensor.EncodingError,
-// *tensor.ShapeError.
+// Form decides the form of one weight. A packed weight for which a kernel exists stays packed, in the order that the
+// best runnable kernel reads. A weight without a kernel is dequantized once at load, with the cost stated in Reason, or
+// refused by a strict profile. Errors: *RefusedError, *tensor.EncodingError, *tensor.ShapeError.
 func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
 	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
 	if w.Use == 0 {
@@ -88,10 +87,10 @@ func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
 	}
 	if w.Use&Elementwise != 0 {
 		if w.Encoding == tensor.EncF32 {
-			f.Reason = "dense ops read F32"
+			f.Reason = "its ops read F32"
 			return f, nil
 		}
-		return dequantize(w, tensor.EncF32, "dense ops read F32 only")
+		return dequantize(w, tensor.EncF32, "its ops read only F32")
 	}
 	for _, need := range []struct {
 		use Use
@@ -116,9 +115,9 @@ func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
 			f.Map = k.Order == tensor.Order{}
 			f.Reason = fmt.Sprintf("%s kernel reads it %s", k.ISA, orderReason(k.Order))
 		} else if f.Reason == "" {
-			f.Reason = "rows are decoded as they are looked up"
+			f.Reason = "rows are decoded when they are looked up"
 		} else {
-			f.Reason += "; rows are decoded as they are looked up"
+			f.Reason += "; rows are decoded when they are looked up"
 		}
 	}
 	return f, nil
@@ -128,7 +127,7 @@ func orderReason(o tensor.Order) string {
 	if (o == tensor.Order{}) {
 		return "as stored"
 	}
-	return "faster in order " + o.String()
+	return "fastest in order " + o.String()
 }
 
 // best is the kernel that op takes for a weight in the order that serves it best: products in integers where there are
@@ -155,6 +154,6 @@ func dequantize(w Weight, to tensor.Encoding, reason string) (WeightForm, error)
 	if w.Bytes > 0 {
 		multiple = float64(n) / float64(w.Bytes)
 	}
-	f.Reason = fmt.Sprintf("%s: %.2f times the bytes", reason, multiple)
+	f.Reason = fmt.Sprintf("%s: %.2f times the stored size", reason, multiple)
 	return f, nil
 }

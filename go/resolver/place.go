@@ -6,54 +6,54 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Need is a wish for memory: of a weight, the KV cache, a step's slab, scratch, or a user's own tensor.
+// Need is a request for memory: for a weight, the KV cache, a step's slab, scratch, or a tensor of the user.
 type Need struct {
 	Name      string
 	Bytes     int64
 	Scope     tensor.ScopeKind
-	Map       bool // the form asks for file pages
-	FileBytes bool // the bytes really are a file's, unchanged
+	Map       bool // the form wants file pages
+	FileBytes bool // the bytes are stored in a file, unchanged
 }
 
-// Platform is what the way to the bytes allows.
+// Platform says how the bytes of a model can be accessed.
 type Platform struct {
 	CanMap    bool   // the source is a file that can be mapped
 	InMemory  bool   // the source's bytes are in memory already and outlive the model
-	CannotWhy string // why not, when neither
+	CannotWhy string // the reason, when neither holds
 }
 
-// Place decides where a need is met. File pages need three things: the form asks, the platform can, and
-// the bytes really are the file's. Everything else is off-heap from the profile's threshold on, and Go
-// heap below.
+// Place decides in which kind of memory a need is allocated. File pages are used if the form wants them, the platform
+// can map the file, and the bytes are stored in the file unchanged. Everything else is off-heap from the profile's
+// threshold on, and on the Go heap below it.
 func Place(n Need, p Profile, platform Platform) tensor.AllocationSpec {
 	spec := tensor.AllocationSpec{Scope: n.Scope, Alignment: 64}
 	var why string
 	switch {
-	case !n.Map || !n.FileBytes: // not about file pages at all
+	case !n.Map || !n.FileBytes: // file pages are not possible
 	case platform.InMemory:
 		spec.Domain, spec.Alignment = tensor.Heap, 1
-		spec.Reason = "read where it lies in memory"
+		spec.Reason = "already in memory: used in place"
 		return spec
 	case !platform.CanMap:
-		why = ", since " + platform.CannotWhy
+		why = ", because " + platform.CannotWhy
 	case !p.Map:
-		why = ", since profile " + p.Name + " does not map"
+		why = ", because profile " + p.Name + " does not map files"
 	default:
 		spec.Domain, spec.Alignment = tensor.Mapped, 1
-		spec.Reason = "the file's own pages: no copy, shared, evictable"
+		spec.Reason = "mapped from the file: no copy, shared, evictable"
 		return spec
 	}
 	if n.Bytes >= p.Threshold {
 		spec.Domain = tensor.OffHeap
-		spec.Reason = fmt.Sprintf("off the Go heap from %s on%s", Size(p.Threshold), why)
+		spec.Reason = fmt.Sprintf("outside the Go heap (%s or larger)%s", Size(p.Threshold), why)
 	} else {
 		spec.Domain = tensor.Heap
-		spec.Reason = fmt.Sprintf("below %s, Go heap%s", Size(p.Threshold), why)
+		spec.Reason = fmt.Sprintf("on the Go heap (smaller than %s)%s", Size(p.Threshold), why)
 	}
 	return spec
 }
 
-// Size writes a byte count for people, in binary units: "1.50 GiB", "640 B".
+// Size formats a byte count in binary units: "1.50 GiB", "640 B".
 func Size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

@@ -1,6 +1,7 @@
-// Package resolver decides, from a header alone, in which form and where every tensor of a model will
-// live, and says why. Its functions are pure: no payload byte is read, no memory is asked for, and
-// what they know of kernels and of the machine comes in as data. Nobody else decides.
+// Package resolver decides for every tensor of a model in which form it is loaded (packed as stored, repacked,
+// dequantized or skipped) and in which kind of memory, and states the reason. It needs only the file's header. Its
+// functions are pure: they read no payload and allocate no tensor memory; the kernel table and the properties of the
+// machine are arguments. No other package makes these decisions.
 package resolver
 
 import (
@@ -13,19 +14,19 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Profile is what a class of devices allows. The zero value of a field means "no limit" or "off".
+// Profile describes the limits of a class of devices. The zero value of a field means "no limit" or "off".
 type Profile struct {
 	Name      string          `json:"name"`
 	Budget    int64           `json:"budget"`    // bytes for everything, mapped pages included; 0 = the machine's memory
-	Strict    bool            `json:"strict"`    // refuse instead of dequantizing, and refuse what is over budget
+	Strict    bool            `json:"strict"`    // refuse a model instead of dequantizing or exceeding the budget
 	Map       bool            `json:"map"`       // weights may be file pages
 	Threshold int64           `json:"threshold"` // bytes from which memory is off-heap; below it is Go heap
 	KV        tensor.Encoding `json:"-"`         // of the KV cache
 	KVName    string          `json:"kv"`        // the same, by name
 }
 
-// DefaultThreshold is the size from which memory is taken off the Go heap: smaller pieces cost the
-// collector nothing that could be measured, and a C allocation each would.
+// DefaultThreshold is the size from which memory is allocated outside of the Go heap. Smaller pieces have no measurable
+// cost for the garbage collector, while each would cost a C allocation.
 const DefaultThreshold = 256 << 10
 
 // profiles is the table of built-in profiles.
@@ -36,7 +37,7 @@ var profiles = []Profile{
 	{Name: "native", Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32},
 }
 
-// ErrProfile is wrapped by every complaint about a profile.
+// ErrProfile is wrapped by every error about a profile.
 var ErrProfile = errors.New("resolver: unusable profile")
 
 // ProfileNames lists the built-in profiles.
@@ -47,8 +48,8 @@ func ProfileNames() (names []string) {
 	return names
 }
 
-// ProfileNamed returns a built-in profile. memory (bytes, 0 unknown) becomes the budget of a profile
-// that has none of its own.
+// ProfileNamed returns a built-in profile. memory (bytes, 0 = unknown) becomes the budget of a profile that has none of
+// its own.
 func ProfileNamed(name string, memory int64) (Profile, error) {
 	for _, p := range profiles {
 		if p.Name == strings.ToLower(name) {
@@ -59,10 +60,10 @@ func ProfileNamed(name string, memory int64) (Profile, error) {
 			return p, nil
 		}
 	}
-	return Profile{}, fmt.Errorf("%w: no profile %q, there are %s", ErrProfile, name, strings.Join(ProfileNames(), ", "))
+	return Profile{}, fmt.Errorf("%w: unknown profile %q, want one of %s", ErrProfile, name, strings.Join(ProfileNames(), ", "))
 }
 
-// Default is the profile for a machine with that much memory (bytes, 0 unknown), and the reason.
+// Default returns the profile for a machine with memory bytes (0 = unknown), and the reason.
 func Default(memory int64) (Profile, string) {
 	name, why := "desktop", "more than 4 GiB of memory"
 	switch {
@@ -80,9 +81,9 @@ func Default(memory int64) (Profile, string) {
 	return p, why
 }
 
-// ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, threshold (bytes), kv
-// (f32, f16, bf16), each once; an unknown field, null, and what follows the object are errors, an absent field is the
-// desktop profile's. Every error wraps ErrProfile, or is the reader's.
+// ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, threshold (bytes), kv (f32, f16,
+// bf16). An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
+// desktop profile. Every error wraps ErrProfile or is an error of r.
 func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	p, err := ProfileNamed("desktop", memory)
 	if err != nil {

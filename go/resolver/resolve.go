@@ -14,7 +14,7 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Request is everything a resolution depends on.
+// Request holds everything that a resolution depends on.
 type Request struct {
 	Header    arch.Header
 	Profile   Profile
@@ -25,19 +25,19 @@ type Request struct {
 	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
 }
 
-// Override replaces a decision for the tensors (and needs) whose name matches Pattern, a glob as in
-// path.Match where * does not stop at dots; the pattern "*" is a uniform override. Per-tensor overrides
-// outrank uniform ones, later ones earlier ones, and each outranks the resolver and a strict profile.
+// Override replaces a decision for the tensors (and needs) whose name matches Pattern, a glob as in path.Match where *
+// does not stop at dots; the pattern "*" is a uniform override. Overrides with a pattern other than "*" take precedence
+// over uniform ones, later over earlier ones, and all of them over the resolver and a strict profile.
 type Override struct {
 	Pattern string
-	Form    string // "keep", or a dense type to dequantize to: "f32", "f16", "bf16"; "" leaves the form
-	Place   string // "heap", "offheap", "mapped"; "" leaves the placement
+	Form    string // "keep", or the dense type to dequantize to: "f32", "f16", "bf16"; "" does not override the form
+	Place   string // "heap", "offheap", "mapped"; "" does not override the placement
 }
 
-// DenseF32OnHeap is the override list for "everything dense F32 on the Go heap".
+// DenseF32OnHeap returns overrides that dequantize every tensor to F32 on the Go heap.
 func DenseF32OnHeap() []Override { return []Override{{Pattern: "*", Form: "f32", Place: "heap"}} }
 
-// ErrOverride is wrapped by every complaint about an override.
+// ErrOverride is wrapped by every error about an override.
 var ErrOverride = errors.New("resolver: impossible override")
 
 // Decision is the resolved form and placement of one tensor or need.
@@ -51,25 +51,25 @@ type Decision struct {
 	IsWeight bool
 }
 
-// Resolution is the answer: a decision for every tensor of the header, in file order, then one for each
-// need. It is not modified after Resolve.
+// Resolution is the result of Resolve: a decision for every tensor of the header, in file order, followed by one for
+// each need. It is immutable.
 type Resolution struct {
 	Profile   Profile
 	Decisions []Decision
-	Truncated error // that the file is shorter than its header says, where that was no matter; else nil
+	Truncated error // says that the file is shorter than its header requires, if that was accepted; else nil
 	byName    map[string]int
 }
 
-// BudgetError says that a strict profile does not admit a model, before anything was loaded.
+// BudgetError says that a model exceeds the budget of a strict profile. Nothing was loaded.
 type BudgetError struct {
 	Profile string
 	Total   int64
 	Budget  int64
-	Largest string // tensor or need that takes most
+	Largest string // the largest tensor or need
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("resolver: profile %s allows %s and the model takes %s (the largest item is %s)",
+	return fmt.Sprintf("resolver: profile %s allows %s, but the model needs %s (the largest item is %s)",
 		shown.Name(e.Profile), Size(e.Budget), Size(e.Total), shown.Name(e.Largest))
 }
 
@@ -85,7 +85,7 @@ var uses = map[tensor.Role]Use{
 	tensor.SharedGate: Multiplied, tensor.SharedUp: Multiplied, tensor.SharedDown: Multiplied,
 }
 
-// UseOf is what a model does with the tensor id; tied says that the embedding table is the head too.
+// UseOf returns what a model does with the tensor id. tied says that the embedding table is also the output head.
 func UseOf(id tensor.ID, tied bool) Use {
 	if id.Kind == tensor.Bias {
 		return Elementwise
@@ -100,8 +100,8 @@ func UseOf(id tensor.ID, tied bool) Use {
 	return use
 }
 
-// Resolve decides for every tensor and need. It reads the header only. Errors: *RefusedError,
-// *BudgetError, ErrOverride, and those of formats and shapes; each names the tensor.
+// Resolve decides the form and placement of every tensor and need. It reads only the header. Errors are *RefusedError,
+// *BudgetError, ErrOverride, *tensor.EncodingError and *tensor.ShapeError; each names the tensor.
 func Resolve(q Request) (*Resolution, error) {
 	for _, o := range q.Overrides {
 		if err := o.Check(); err != nil {
@@ -191,7 +191,7 @@ func (r *Resolution) In(domain tensor.Domain) (sum int64) {
 	return sum
 }
 
-// Explain writes every decision with its reason, a line each, then the sums. The text is stable.
+// Explain writes one line with the reason for every decision, then the totals. The text is stable.
 func (r *Resolution) Explain(w io.Writer) error {
 	budget := "no budget"
 	if r.Profile.Budget > 0 {
@@ -218,11 +218,11 @@ func (r *Resolution) Explain(w io.Writer) error {
 	return err
 }
 
-// Check says what no model could make possible: a pattern that is no glob, an unknown form or placement. It wraps
-// ErrOverride.
+// Check returns an error that wraps ErrOverride if the override is invalid for every model: a malformed pattern, or an
+// unknown form or placement.
 func (o Override) Check() error {
 	if _, err := path.Match(o.Pattern, ""); err != nil || o.Pattern == "" {
-		return fmt.Errorf("%w: pattern %q is no glob", ErrOverride, o.Pattern)
+		return fmt.Errorf("%w: pattern %q is malformed", ErrOverride, o.Pattern)
 	}
 	if _, ok := formNames[strings.ToLower(o.Form)]; !ok {
 		return fmt.Errorf("%w: form %q for %q, want keep, f32, f16 or bf16", ErrOverride, o.Form, o.Pattern)

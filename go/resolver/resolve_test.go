@@ -179,15 +179,15 @@ func TestPlaceNeedsAllThree(t *testing.T) {
 		want     tensor.Domain
 		reason   string
 	}{
-		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, p, onDisk, tensor.Mapped, "own pages"},
-		{Need{Bytes: 1, Map: true, FileBytes: true}, p, onDisk, tensor.Mapped, "own pages"},
-		{Need{Bytes: 1 << 20, FileBytes: true}, p, onDisk, tensor.OffHeap, "off the Go heap"},
-		{Need{Bytes: 1 << 20, Map: true}, p, onDisk, tensor.OffHeap, "off the Go heap"},
+		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, p, onDisk, tensor.Mapped, "mapped from the file"},
+		{Need{Bytes: 1, Map: true, FileBytes: true}, p, onDisk, tensor.Mapped, "mapped from the file"},
+		{Need{Bytes: 1 << 20, FileBytes: true}, p, onDisk, tensor.OffHeap, "outside the Go heap"},
+		{Need{Bytes: 1 << 20, Map: true}, p, onDisk, tensor.OffHeap, "outside the Go heap"},
 		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, noMap, onDisk, tensor.OffHeap, "does not map"},
 		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, p, Platform{CannotWhy: "it is a pipe"}, tensor.OffHeap, "it is a pipe"},
-		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, p, Platform{InMemory: true}, tensor.Heap, "where it lies"},
-		{Need{Bytes: DefaultThreshold}, p, onDisk, tensor.OffHeap, "from 256 KiB on"},
-		{Need{Bytes: DefaultThreshold - 1}, p, onDisk, tensor.Heap, "below 256 KiB"},
+		{Need{Bytes: 1 << 20, Map: true, FileBytes: true}, p, Platform{InMemory: true}, tensor.Heap, "used in place"},
+		{Need{Bytes: DefaultThreshold}, p, onDisk, tensor.OffHeap, "256 KiB or larger"},
+		{Need{Bytes: DefaultThreshold - 1}, p, onDisk, tensor.Heap, "smaller than 256 KiB"},
 	} {
 		got := Place(c.need, c.profile, c.platform)
 		require.Equal(t, c.want, got.Domain, "%+v", c)
@@ -248,6 +248,6 @@ func ExampleResolution_Explain() {
 	r.Explain(os.Stdout)
 	// Output:
 	// profile edge: budget 4.00 GiB, off-heap from 256 KiB
-	// blk.0.ffn_up.weight: Q4_0 -> Q4_0 as stored, mapped, 2.25 MiB: avx2 kernel reads it as stored; the file's own pages: no copy, shared, evictable
+	// blk.0.ffn_up.weight: Q4_0 -> Q4_0 as stored, mapped, 2.25 MiB: avx2 kernel reads it as stored; mapped from the file: no copy, shared, evictable
 	// total: mapped 2.25 MiB, off-heap 0 B, heap 0 B
 }

@@ -1,5 +1,5 @@
-// Package sample picks the next token from logits: temperature, top-k, top-p and min-p, in this
-// order, reproducible to the bit for a seed.
+// Package sample picks the next token from logits. It applies temperature, top-k, top-p and min-p, in this order. The
+// same seed and logits always give the same tokens.
 package sample
 
 import (
@@ -21,10 +21,10 @@ type Params struct {
 	Seed        uint64  // of rand.NewPCG(Seed, 0)
 }
 
-// ErrParams is wrapped by every complaint about a parameter.
+// ErrParams is wrapped by every error about a parameter.
 var ErrParams = errors.New("sample: parameter out of range")
 
-// ErrLogits is wrapped by every complaint about logits: none, or one that is not a number.
+// ErrLogits is wrapped by every error about logits: there are none, or one is not a number.
 var ErrLogits = errors.New("sample: unusable logits")
 
 // Sampler holds the random state and scratch of one sequence. It is not safe for concurrent use.
@@ -39,7 +39,7 @@ type candidate struct {
 	p  float64 // not normalised
 }
 
-// New makes a sampler. A parameter out of its range is ErrParams, naming it.
+// New makes a sampler. A parameter out of its range is an error that names it and wraps ErrParams.
 func New(p Params) (*Sampler, error) {
 	for _, c := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func New(p Params) (*Sampler, error) {
 	return &Sampler{p: p, rng: rand.New(rand.NewPCG(p.Seed, 0))}, nil
 }
 
-// Greedy returns the id of the largest logit; the lowest id wins a tie.
+// Greedy returns the id of the largest logit; of equal ones, the lowest id.
 func Greedy(logits []float32) (int32, error) {
 	if len(logits) == 0 {
 		return 0, fmt.Errorf("%w: none", ErrLogits)
@@ -82,9 +82,9 @@ func Greedy(logits []float32) (int32, error) {
 	return int32(best), nil
 }
 
-// Next picks a token id from one row of logits, which it does not modify. Ties go to the lower id and
-// sums are taken in float64 in id order, so the same seed gives the same ids on every machine that
-// computes the same logits. One random number is drawn for each call with a temperature.
+// Next picks a token id from one row of logits, which it does not modify. Of equal logits the lower id is preferred,
+// and sums are computed in float64 in the order of ids, so the same seed gives the same ids on every machine that
+// computes the same logits. Each call draws one random number, unless the temperature is 0.
 func (s *Sampler) Next(logits []float32) (int32, error) {
 	best, err := Greedy(logits)
 	if err != nil || s.p.Temperature == 0 {

@@ -27,9 +27,9 @@ func (l *Layout) panelAxis(axis int) bool {
 	return l.Order.Family == RowPanel && (axis == int(l.BlockAxis) || axis == int(l.RowAxis))
 }
 
-// Narrow keeps length indices of axis from start on. Along the block axis start is a multiple of the
-// block, and length too unless it goes to the end. In RowPanel the block axis stays whole, and rows
-// start at a multiple of P and end at one or at the end.
+// Narrow keeps the length indices of axis that begin at start. Along the block axis, start must be a multiple of the
+// block, and so must length unless the range reaches the end. In a RowPanel order the block axis cannot be narrowed,
+// and a range of rows must begin at a multiple of P and end at a multiple of P or at the last row.
 func (l Layout) Narrow(axis int, start, length int64) (Layout, error) {
 	const op = "narrow"
 	if err := l.axisError(op, axis); err != nil {
@@ -60,8 +60,8 @@ func (l Layout) Narrow(axis int, start, length int64) (Layout, error) {
 	return l, nil
 }
 
-// Step keeps every k-th index of axis, beginning with the first. The block axis and the rows of a
-// RowPanel order are never stepped.
+// Step keeps every k-th index of axis, beginning with the first. The block axis, and the rows of a RowPanel order,
+// cannot be stepped.
 func (l Layout) Step(axis int, k int64) (Layout, error) {
 	const op = "step"
 	if err := l.axisError(op, axis); err != nil {
@@ -97,8 +97,8 @@ func (l Layout) Slice(axis int, start, end, step int64) (Layout, error) {
 	return l.Step(axis, step)
 }
 
-// Transpose exchanges two axes. On a packed layout it is a label: blocks then run along another axis,
-// which Get follows and kernels may refuse.
+// Transpose exchanges two axes. If the layout is packed, its blocks then run along another axis: Get reads them
+// correctly, but kernels may refuse such an operand.
 func (l Layout) Transpose(a, b int) (Layout, error) {
 	for _, axis := range [...]int{a, b} {
 		if err := l.axisError("transpose", axis); err != nil {
@@ -143,7 +143,7 @@ func (l *Layout) remove(at int) {
 	}
 }
 
-// Unsqueeze inserts an axis of extent 1 before axis (axis = rank: behind the last).
+// Unsqueeze inserts an axis of extent 1 before axis; axis = rank appends it.
 func (l Layout) Unsqueeze(axis int) (Layout, error) {
 	const op = "unsqueeze"
 	if err := l.formed(op); err != nil {
@@ -160,8 +160,8 @@ func (l Layout) Unsqueeze(axis int) (Layout, error) {
 	return l, nil
 }
 
-// Squeeze drops an axis of extent 1. The block axis and the row axis of a RowPanel order stay. An
-// InputBlockMajor layout without its row axis is a RowMajor one with a stride.
+// Squeeze drops an axis of extent 1. The block axis and the row axis of a RowPanel order cannot be dropped. Dropping
+// the row axis of an InputBlockMajor layout gives a RowMajor layout with a stride.
 func (l Layout) Squeeze(axis int) (Layout, error) {
 	const op = "squeeze"
 	if err := l.axisError(op, axis); err != nil {
@@ -181,8 +181,8 @@ func (l Layout) Squeeze(axis int) (Layout, error) {
 	return l, nil
 }
 
-// Split turns axis, of extent a·b, into two axes of extents a and b. Along the block axis b is a multiple
-// of the block; the axes of a RowPanel order are not split.
+// Split replaces axis, of extent a·b, by two axes of extents a and b. Along the block axis, b must be a multiple of the
+// block. The axes of a RowPanel order cannot be split.
 func (l Layout) Split(axis int, a int64) (Layout, error) {
 	const op = "split"
 	if err := l.axisError(op, axis); err != nil {
@@ -218,8 +218,8 @@ func (l Layout) Split(axis int, a int64) (Layout, error) {
 	return l, nil
 }
 
-// Merge joins axis and axis+1 into one where strides allow: a step of the first equals the extent of
-// the second, and the second consists of whole blocks. It undoes Split.
+// Merge joins axis and axis+1 into one axis. It is possible if one step of the first axis spans the whole second axis,
+// and the second axis consists of whole blocks. It undoes Split.
 func (l Layout) Merge(axis int) (Layout, error) {
 	const op = "merge"
 	for _, a := range [...]int{axis, axis + 1} {

@@ -1,6 +1,5 @@
-// Package tensor says what a tensor is, without its bytes: element types, encodings, shapes,
-// layouts, names and roles. It is pure Go, knows no storage and no kernel, and every other package
-// of the module speaks in its words.
+// Package tensor defines how tensors are described: element types, encodings, shapes, layouts, names and roles. It is
+// pure Go and independent of storage and kernels. All other packages of the module use its types.
 //
-// All types are plain values that are safe for concurrent use when not written to.
+// All types are plain values, safe for concurrent reads.
 package tensor

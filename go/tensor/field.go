@@ -1,23 +1,23 @@
 package tensor
 
-// Field is one number, or a run of equal ones, in a block of an encoding, generated from csrc/encodings.def. An element
-// of a dense encoding is a block with one field.
+// Field is a number, or an array of numbers of one type, in a block of an encoding; generated from csrc/encodings.def.
+// A dense element is a block with one field.
 type Field struct {
 	Name       string
 	Type       FieldType
-	Offset     int  // of the first one, in bytes from the block's first
-	Count      int  // numbers that follow each other; 0 when the bits lie in Parts
-	Groups     int  // how often the run stands in the block
-	GroupBytes int  // from one run to the next; 0 when there is one
-	Scale      bool // multiplies codes or is added to them
+	Offset     int  // of the first number, in bytes from the start of the block
+	Count      int  // of consecutive numbers; 0 if Parts holds the bits
+	Groups     int  // how often the run of Count numbers occurs in the block
+	GroupBytes int  // distance between runs; 0 if there is only one
+	Scale      bool // a scale or offset: multiplies the codes or is added to them
 	Parts      []BitRange
 }
 
-// BitRange is a part of a number whose bits do not lie together: Width bits from bit From of a block that is read as one
-// little-endian number. The parts of a field begin with the lowest bits.
+// BitRange is a part of a number whose bits are not contiguous: the Width bits from bit From on, where the whole block
+// is read as one little-endian number. The parts of a field are ordered from its lowest bits up.
 type BitRange struct{ From, Width int }
 
-// FieldType is what a number in a block is.
+// FieldType is the type of a number in a block.
 type FieldType uint8
 
 // The types of fields.
@@ -34,8 +34,8 @@ const (
 	FieldF32
 	FieldF64
 	FieldE8M0  // a power of two in a byte (OCP Microscaling 1.0)
-	FieldUE4M3 // four bits of exponent and three of mantissa in a byte
-	FieldLE32  // a word that some readers take as four bytes: little-endian everywhere
+	FieldUE4M3 // an unsigned float in a byte: four bits of exponent, three of mantissa
+	FieldLE32  // four bytes that are read as one little-endian word on every machine
 )
 
 var fieldTypes = [...]struct {
@@ -53,8 +53,8 @@ func (t FieldType) String() string { return fieldTypes[t].name }
 // Bytes is the size of one number.
 func (t FieldType) Bytes() int { return fieldTypes[t].bytes }
 
-// Fields lists the fields of a block in the order of their bytes, those that are spread over others at the end; nil when
-// the encoding is unknown or retired. The slice must not be changed.
+// Fields lists the fields of a block in the order of their offsets, followed by fields whose bits are spread over other
+// fields. It is nil if the encoding is unknown or retired. The slice must not be modified.
 func (e Encoding) Fields() []Field {
 	if i, ok := e.index(); ok {
 		return fields[i]

@@ -8,8 +8,7 @@ import (
 
 //go:generate go run ./internal/generate
 
-// DType is what an element logically is. Numbers follow GGUF and equal the Encoding that stores the
-// type densely.
+// DType is the logical type of an element. Numbers follow GGUF and equal the Encoding that stores the type densely.
 type DType uint16
 
 // The element types.
@@ -40,7 +39,7 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Integer reports whether elements are integers, which GetInt reads exactly.
+// Integer reports whether elements are integers.
 func (d DType) Integer() bool {
 	i, ok := Encoding(d).row()
 	return ok && i.Integer
@@ -57,12 +56,12 @@ type EncodingInfo struct {
 	DType         DType  // logical element type
 	BlockElements int    // 1 when dense; 0 when the size is unknown (retired)
 	BlockBytes    int
-	Retired       bool // listed, never read
-	Activation    bool // made for activations, not a weight format; a last partial block is padded
+	Retired       bool // known by name only: its layout is no longer defined
+	Activation    bool // for activations, not for weights; a partial last block is padded
 	Integer       bool // elements are integers
 }
 
-// Encodings lists the table in order of id.
+// Encodings yields all encodings in the order of their ids.
 func Encodings() iter.Seq[EncodingInfo] {
 	return func(yield func(EncodingInfo) bool) {
 		for i := range encodings {
@@ -121,7 +120,7 @@ func ParseEncoding(name string) (Encoding, error) {
 	return 0, &EncodingError{Name: name, Reason: "unknown encoding"}
 }
 
-// EncodingError says which encoding cannot be used, and why.
+// EncodingError says which encoding cannot be used and why.
 type EncodingError struct {
 	Name   string // of the encoding
 	Reason string
@@ -131,14 +130,14 @@ func (e *EncodingError) Error() string {
 	return fmt.Sprintf("tensor: encoding %q: %s", e.Name, e.Reason)
 }
 
-// Format is DType × Encoding: what the elements of a tensor are.
+// Format is the element type of a tensor and its encoding.
 type Format struct {
 	DType    DType
 	Encoding Encoding
 }
 
-// FormatOf is the format of an encoding, with its logical element type. It never fails: Check, which
-// every constructor of a layout calls, refuses ids that are unknown or retired.
+// FormatOf returns the format of an encoding, with its logical element type. It never fails: unknown and retired
+// encodings are refused by Check, which every constructor of a layout calls.
 func FormatOf(e Encoding) Format {
 	if i, ok := e.row(); ok {
 		return Format{DType: i.DType, Encoding: e}
@@ -146,7 +145,7 @@ func FormatOf(e Encoding) Format {
 	return Format{Encoding: e}
 }
 
-// Dense is the format that stores d one element after the other.
+// Dense is the format that stores elements of type d one after another, unpacked.
 func Dense(d DType) Format { return Format{DType: d, Encoding: Encoding(d)} }
 
 // String is the encoding's name, which implies the dtype.
@@ -171,8 +170,8 @@ func (f Format) info() (*EncodingInfo, error) {
 	return i, nil
 }
 
-// Block is the elements and bytes of one block (of one element when dense); zeros when the encoding is
-// unknown or retired.
+// Block returns the elements and bytes of one block (of one element if dense), or zeros if the encoding is unknown or
+// retired.
 func (f Format) Block() (elements, bytes int) {
 	if i, ok := f.Encoding.row(); ok {
 		return i.BlockElements, i.BlockBytes
@@ -180,9 +179,8 @@ func (f Format) Block() (elements, bytes int) {
 	return 0, 0
 }
 
-// Bytes is what a gap-free tensor of shape s takes. The last axis is the block axis; its extent is a
-// multiple of the block (activation encodings: rounded up to one). A scalar counts as one element.
-// Errors: *EncodingError, *ShapeError.
+// Bytes is the size of a gap-free tensor of shape s. Blocks run along the last axis, whose extent must be a multiple of
+// the block (for activation encodings it is rounded up). A scalar has one element. Errors: *EncodingError, *ShapeError.
 func (f Format) Bytes(s Shape) (int64, error) {
 	i, err := f.info()
 	if err != nil {

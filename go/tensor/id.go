@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Role is what a tensor is for in a model. Its String is the name that GGUF files give it.
+// Role is the purpose of a tensor in a model.
 type Role uint8
 
-// The roles. The comment of a group says where a tensor's name has its layer.
+// The roles, grouped by whether there is one tensor per model or one per layer.
 const (
 	NoRole Role = iota
 
@@ -44,8 +44,8 @@ const (
 	FFNUp
 	FFNDown
 	FFNSubNorm
-	RouterGate // chooses experts
-	RouterBias // added to the choice, not to the weight of an expert
+	RouterGate // selects the experts
+	RouterBias // changes which experts are selected, not their weights
 	GateExperts
 	UpExperts
 	DownExperts
@@ -139,7 +139,7 @@ func (r Role) String() string {
 // PerLayer reports whether each layer has its own tensor of the role.
 func (r Role) PerLayer() bool { return int(r) < len(roles) && roles[r].layer }
 
-// Kind tells a projection's matrix from its bias.
+// Kind distinguishes the matrix of a projection from its bias.
 type Kind uint8
 
 // The kinds.
@@ -159,15 +159,14 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// ID says which tensor of a model a tensor is, in fewer words than its name. It is comparable and
-// serves as a map key.
+// ID identifies a tensor of a model by layer, role and kind instead of by name. It is comparable and can be a map key.
 type ID struct {
 	Layer int32 // -1 outside of layers
 	Role  Role
 	Kind  Kind
 }
 
-// IDOf is the ID of a role's weight in a layer; the layer is ignored for roles that have none.
+// IDOf returns the ID of a role's weight in a layer. The layer is ignored for roles that exist once per model.
 func IDOf(r Role, layer int) ID {
 	if !r.PerLayer() {
 		layer = -1
@@ -175,7 +174,7 @@ func IDOf(r Role, layer int) ID {
 	return ID{Layer: int32(layer), Role: r}
 }
 
-// String is the tensor's name in GGUF files: "blk.3.attn_q.weight". ParseID gives the ID back.
+// String is the tensor's name in GGUF files, such as "blk.3.attn_q.weight". ParseID is its inverse.
 func (id ID) String() string {
 	name := id.Role.String() + "." + id.Kind.String()
 	if id.Role.PerLayer() {
@@ -184,9 +183,8 @@ func (id ID) String() string {
 	return name
 }
 
-// ParseID finds the ID in the name of a GGUF tensor. ok is false for names without a role here; such a
-// tensor is to be reported by whoever reads the file, never dropped. A name with an ID is exactly
-// the ID's String.
+// ParseID parses the name of a GGUF tensor. ok is false if the name has no role here; callers must report such a
+// tensor, not drop it. If ok, id.String() equals name.
 func ParseID(name string) (id ID, ok bool) {
 	id.Layer = -1
 	rest, perLayer := strings.CutPrefix(name, "blk.")

@@ -6,24 +6,23 @@ import "slices"
 type KernelInfo struct {
 	Op         Op
 	Encoding   Encoding // of the weight, table or source; AnyEncoding: of every one that decodes
-	Activation Encoding // of the other input: EncF32, A8, …; AnyEncoding: the operation has none to choose by
+	Activation Encoding // of the other input: EncF32, A8, …; AnyEncoding if kernels are not selected by it
 	Order      Order
 	ISA        string // "portable", "avx2", …
 	Runnable   bool   // on this machine, and with SKEEP_ISA
 	Name       string
 }
 
-// AnyEncoding stands for every encoding in a row of the kernel table.
+// AnyEncoding, in a row of the kernel table, stands for every encoding.
 const AnyEncoding Encoding = 0xffff
 
-// Kernels is the kernel table as data: all rows, best first within one selection, also those that this machine cannot
-// run.
+// Kernels is the kernel table: all rows, including those that this machine cannot run. Rows that compete for one
+// operation and operands are ordered best first.
 type Kernels []KernelInfo
 
-// Find is the row that a selection takes here: the first runnable one for exactly this operation, encoding, activation
-// and order, where a row for AnyEncoding takes each. It is the lookup that the C core makes at every call, for who decides
-// something before there is one; whether the layout of an operand is accepted, the call says. activation is AnyEncoding
-// for an operation that has none.
+// Find returns the row that this machine would run: the first runnable row for this operation, encoding, activation and
+// order. A row for AnyEncoding matches every encoding. The C core makes the same lookup at every call; only the call
+// itself checks the layouts of operands. activation is AnyEncoding for an operation without one.
 func (k Kernels) Find(op Op, encoding, activation Encoding, o Order) (KernelInfo, bool) {
 	for i := range k {
 		if k[i].serves(op, encoding) && k[i].Order == o && (k[i].Activation == activation || k[i].Activation == AnyEncoding) {
@@ -33,8 +32,8 @@ func (k Kernels) Find(op Op, encoding, activation Encoding, o Order) (KernelInfo
 	return KernelInfo{}, false
 }
 
-// Orders are the orders that Find has an answer for, for an operation and encoding and one activation at least: best
-// first, each once.
+// Orders lists the orders for which Find finds a kernel with at least one activation, best first and without
+// duplicates.
 func (k Kernels) Orders(op Op, encoding Encoding) []Order {
 	var all []Order
 	for i := range k {

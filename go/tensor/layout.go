@@ -10,26 +10,26 @@ import (
 // MaxRank is the largest number of axes of a tensor.
 const MaxRank = 4
 
-// Family is how the blocks of a matrix plane follow each other.
+// Family is an order of the blocks of a matrix.
 type Family uint8
 
-// The order families. Cell (o, b) of an out × blocksPerRow grid stands at:
+// The order families. In a matrix of out rows with bpr blocks each, block b of row o has the position:
 const (
 	RowMajor        Family = 0 // o·bpr + b: what a GGUF file holds
 	InputBlockMajor Family = 1 // b·out + o
-	RowPanel        Family = 2 // (o/P)·P·bpr + b·P + o%P; the last out%P rows RowMajor behind the panels
+	RowPanel        Family = 2 // (o/P)·P·bpr + b·P + o%P; the last out%P rows follow the panels in row-major order
 )
 
-// Order is the arrangement of a packed tensor's blocks; part of a view, of kernel selection and of
-// every cache key. The zero Order is RowMajor. Memory layout equals C's skeep_order.
+// Order is the order of a packed tensor's blocks. It is part of views, of kernel selection and of cache keys. The zero
+// Order is RowMajor. The memory layout equals that of C's skeep_order.
 type Order struct {
 	Family     Family
 	Panel      uint8 // rows per panel for RowPanel, else 0
-	Interleave uint8 // bytes interleaved among the blocks of a panel column, 0 = whole blocks
-	Version    uint8 // of the interleave
+	Interleave uint8 // bytes taken from each block of a panel column in turn; 0 = whole blocks
+	Version    uint8 // version of the interleaving
 }
 
-// Panels is the RowPanel order with whole blocks and p rows per panel.
+// Panels returns the RowPanel order with whole blocks and p rows per panel.
 func Panels(p int) Order { return Order{Family: RowPanel, Panel: uint8(p)} }
 
 // String is a short stable name, fit for cache keys: "row_major", "input_block_major", "row_panel8", and
@@ -64,10 +64,10 @@ func (o Order) valid() (reason string) {
 	return ""
 }
 
-// Layout is how a logical index reaches a physical position: shape, strides, offset, block geometry.
-// Strides and offset count cells: elements when dense, else blocks; extents always count elements.
-// Its memory layout equals C's skeep_layout, whose comment states the formulas. The methods that
-// return a Layout are arithmetic on it and copy nothing; what they cannot do is a *LayoutError.
+// Layout maps a logical index to a physical position by shape, strides, offset and block geometry. Strides and offset
+// count cells (elements if dense, else blocks); extents always count elements. Its memory layout equals that of C's
+// skeep_layout, whose comment states the formulas. The methods that return a Layout compute a new layout and copy no
+// elements. If the result cannot be expressed as a layout, the error is a *LayoutError.
 type Layout struct {
 	Shape     [MaxRank]int64
 	Stride    [MaxRank]int64
@@ -81,13 +81,13 @@ type Layout struct {
 	_         uint32
 }
 
-// LayoutError says which layout operation is impossible on which axis, and why. Axis is -1 when no single
-// axis is to blame.
+// LayoutError says which layout operation is impossible, on which axis and why. Axis is -1 if the error concerns no
+// single axis.
 type LayoutError struct {
 	Op     string // "narrow", "split", …
 	Axis   int
 	Reason string
-	// Materialize is true when the operation works on a copy that skeep.Materialize makes.
+	// Materialize is true if the operation would succeed on a copy made by skeep.Materialize.
 	Materialize bool
 }
 
@@ -103,9 +103,9 @@ func (e *LayoutError) Error() string {
 	return s
 }
 
-// LayoutOf is the gap-free layout of a tensor of format f and shape s in order o. Blocks run along the
-// last axis, rows along the one before it; leading axes are planes. Extents are at least 1. Dense
-// formats have RowMajor only. Errors: *EncodingError, *ShapeError, *LayoutError.
+// LayoutOf is the gap-free layout of a tensor of format f and shape s in order o. Blocks run along the last axis, rows
+// along the one before it; leading axes are planes. Extents are at least 1. Dense formats have RowMajor only. Errors
+// are *EncodingError, *ShapeError or *LayoutError.
 func LayoutOf(f Format, s Shape, o Order) (Layout, error) {
 	// Bytes bounds every product below: none of them overflows.
 	if _, err := f.Bytes(s); err != nil {
@@ -179,7 +179,7 @@ func (l *Layout) used() (dims [MaxRank]int64) {
 	return dims
 }
 
-// Cells is the number of cells that the layout addresses; 0 when it is none (see Check).
+// Cells is the number of cells that the layout addresses; 0 if the layout is invalid (see Check).
 func (l Layout) Cells() int64 {
 	if l.formed("cells") != nil {
 		return 0
@@ -191,9 +191,9 @@ func (l Layout) Cells() int64 {
 	return n
 }
 
-// Check returns an error unless the layout is one of format f that can be read: fields in range,
-// block and axes as the format and order want them, extents whose products and reach do not
-// overflow. It is what C's skeep_view_check asks of a layout, its bounds apart (see Bytes).
+// Check returns an error unless the layout is valid for format f: its fields are in range, block and axes fit the
+// format and order, and the products of extents and strides do not overflow. C's skeep_view_check makes the same checks
+// and also checks bounds (see Bytes).
 func (l Layout) Check(f Format) error {
 	info, err := f.info()
 	if err != nil {
@@ -271,8 +271,8 @@ func (l *Layout) reach() (end int64, err error) {
 	return end, nil
 }
 
-// Bytes is how many bytes, from the tensor's first one on, the layout reaches when cells are those of
-// f: what a view of it has to own. The layout's fields are taken as they are (see Check).
+// Bytes is the number of bytes that the layout spans with cells of format f, from the tensor's first byte on. The
+// fields of the layout are not checked (see Check).
 func (l Layout) Bytes(f Format) (int64, error) {
 	end, err := l.reach()
 	if err != nil {
@@ -286,10 +286,10 @@ func (l Layout) Bytes(f Format) (int64, error) {
 	return n, nil
 }
 
-// Cell is where the element with a logical index stands: the position of its cell (block, or element
-// when dense), and its place within the block (0 when dense). One index per axis. It allocates
-// nothing. A wrong index is a *LayoutError. In an interleaved order the cell is the block's place
-// among whole blocks; its bytes are spread over its panel's column.
+// Cell returns the position of the element at a logical index: the position of its cell (block, or element if dense),
+// and its place within the block (0 if dense). index has one number per axis; a wrong index is a *LayoutError. In an
+// interleaved order, cell counts whole blocks, although the bytes of a block are spread over its panel column. Cell
+// does not allocate.
 func (l Layout) Cell(index ...int64) (cell, within int64, err error) {
 	if err := l.formed("index"); err != nil {
 		return 0, 0, err
@@ -324,8 +324,7 @@ func (l Layout) Cell(index ...int64) (cell, within int64, err error) {
 	return cell, within, nil
 }
 
-// Contiguous reports whether the elements follow each other without gaps in logical order: what a file
-// holds, and what a copy of the bytes keeps.
+// Contiguous reports whether the elements are stored without gaps in logical order, as in a file.
 func (l Layout) Contiguous() bool {
 	if l.formed("contiguous") != nil || l.Order != (Order{}) || l.BlockAxis >= 0 && l.BlockAxis != int8(l.Rank)-1 {
 		return false
@@ -342,8 +341,7 @@ func (l Layout) Contiguous() bool {
 	return true
 }
 
-// GapFree reports whether the layout reaches each of Cells() consecutive positions exactly once, in
-// whatever order.
+// GapFree reports whether the layout addresses each of Cells() consecutive positions exactly once, in any order.
 func (l Layout) GapFree() bool {
 	if l.formed("gap_free") != nil {
 		return false

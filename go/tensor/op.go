@@ -8,12 +8,12 @@ import (
 // Op is an operation of the core. Numbers equal C's SKEEP_OP_*.
 type Op uint32
 
-// OpInfo is one row of the table of operations, generated from csrc/ops.def. Its slices must not be changed.
+// OpInfo is one row of the table of operations, generated from csrc/ops.def. Its slices must not be modified.
 type OpInfo struct {
 	ID       Op
 	Name     string    // of the function in C without skeep_
-	Operands []Operand // in the order of their positions in a status; none: only kernels, no function
-	Params   []Param   // what the operation takes besides
+	Operands []Operand // in the order that the operand number of a status counts; empty if C has only kernels, no function
+	Params   []Param   // arguments that are not tensors
 }
 
 // Operand is a tensor that an operation reads or writes.
@@ -22,21 +22,21 @@ type Operand struct {
 	Layout   OperandLayout
 	Role     OperandRole
 	Optional bool // may be absent
-	List     bool // stands for one to three tensors, which go by list behind the single ones
+	List     bool // a list of one to three tensors; in a status, lists are counted after the single operands
 }
 
-// Param is an operand of an operation that is no tensor: Type is its type in Go, of this package or a number.
+// Param is an argument of an operation that is not a tensor. Type is its Go type: a type of this package, or a number.
 type Param struct{ Name, Type string }
 
-// OperandLayout says which layouts an operand may have. Those that it may not have are refused, never misread.
+// OperandLayout says which layouts an operand may have. An operand with any other layout is refused.
 type OperandLayout uint8
 
 // The rules for layouts.
 const (
-	AnyLayout    OperandLayout = iota // every order and stride
-	RowsLayout                        // as a file holds it, the elements of the last axis one behind the other
-	EvenLayout                        // RowsLayout, and from row to row one distance over all outer axes
-	WeightLayout                      // rows of blocks in any order that has a kernel
+	AnyLayout    OperandLayout = iota // every order and every stride
+	RowsLayout                        // row-major, with the elements of the last axis contiguous
+	EvenLayout                        // RowsLayout with the same distance between all consecutive rows, over all outer axes
+	WeightLayout                      // rows of blocks in any order for which a kernel exists
 )
 
 // OperandRole says what an operation does with an operand.
@@ -45,7 +45,7 @@ type OperandRole uint8
 // The roles.
 const (
 	OperandIn    OperandRole = iota
-	OperandPlace             // an input that an output may be exactly
+	OperandPlace             // an input that may be the same memory as the output (in place)
 	OperandOut
 )
 

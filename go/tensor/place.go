@@ -23,7 +23,7 @@ func (d Domain) String() string {
 	return fmt.Sprintf("domain %d", uint8(d))
 }
 
-// ScopeKind is how long an allocation lives.
+// ScopeKind says how long an allocation lives.
 type ScopeKind uint8
 
 // The scopes.
@@ -33,7 +33,7 @@ const (
 	Forward                  // until the step is reset
 )
 
-// AllocationSpec is where and for how long bytes are wanted: the answer of resolver.Place.
+// AllocationSpec says in which kind of memory bytes are allocated, and for how long. resolver.Place returns it.
 type AllocationSpec struct {
 	Domain    Domain
 	Scope     ScopeKind

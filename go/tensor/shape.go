@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// Shape is the logical extents of a tensor, outermost axis first ([out, in] for a weight).
+// Shape holds the logical extents of a tensor, outermost axis first ([out, in] for a weight).
 type Shape struct {
 	Rank uint8
 	Dims [MaxRank]int64
 }
 
-// ShapeOf is the shape with these extents. It never fails: Check, which every constructor of a layout
-// calls, refuses more than MaxRank axes and negative extents. It does not allocate.
+// ShapeOf returns the shape with these extents. It never fails: more than MaxRank axes and negative extents are refused
+// by Check, which every constructor of a layout calls. It does not allocate.
 func ShapeOf(dims ...int64) Shape {
 	s := Shape{Rank: uint8(min(len(dims), 255))}
 	copy(s.Dims[:], dims)
 	return s
 }
 
-// ShapeError says which axis of a shape is wrong, and why. Axis is -1 for the shape as a whole.
+// ShapeError says which axis of a shape is wrong and why. Axis is -1 for the shape as a whole.
 type ShapeError struct {
 	Shape  Shape
 	Axis   int
@@ -34,8 +34,8 @@ func (e *ShapeError) Error() string {
 	return fmt.Sprintf("tensor: shape %s: axis %d: %s", e.Shape, e.Axis, e.Reason)
 }
 
-// Check returns a *ShapeError for more than MaxRank axes or a negative extent. Extent 0 is a shape,
-// though one that no layout accepts.
+// Check returns a *ShapeError for more than MaxRank axes or a negative extent. An extent of 0 is allowed in a shape,
+// but not in a layout.
 func (s Shape) Check() error {
 	if s.Rank > MaxRank {
 		return &ShapeError{s, -1, fmt.Sprintf("%d axes, at most %d are possible", s.Rank, MaxRank)}
@@ -51,8 +51,8 @@ func (s Shape) Check() error {
 // dims is the extents in use, also of a shape that Check refuses.
 func (s *Shape) dims() []int64 { return s.Dims[:min(s.Rank, MaxRank)] }
 
-// Elements is the number of elements, 1 for a scalar. The error is a *ShapeError: see Check, or 2⁶³
-// elements and more.
+// Elements is the number of elements, 1 for a scalar. It is a *ShapeError if Check fails or there are 2⁶³ elements or
+// more.
 func (s Shape) Elements() (int64, error) {
 	if err := s.Check(); err != nil {
 		return 0, err

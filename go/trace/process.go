@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Process is what the operating system and the Go runtime say of this process's memory, in bytes.
-// Resident = Anonymous + File + Shared.
+// Process is the memory of this process in bytes, as the operating system and the Go runtime report it. Resident =
+// Anonymous + File + Shared.
 type Process struct {
 	GoHeap    int64 // live and not yet swept objects of the Go heap
 	Resident  int64
@@ -22,7 +22,7 @@ type Process struct {
 	Shared    int64
 }
 
-// Probe reads /proc/self/status and the Go runtime's metrics.
+// Probe measures the memory of this process, from /proc/self/status and the Go runtime's metrics.
 func Probe() (Process, error) { return probe(os.DirFS("/proc/self")) }
 
 // probe reads from proc, a folder with a `status` file in the format of proc(5).

@@ -1,6 +1,6 @@
-// Package trace records what happened to tensors: every op, every copy and relayout with its byte
-// count, every load step. It keeps exact totals per kind and a bounded number of events, writes them
-// for the Perfetto UI, and probes what memory the process holds.
+// Package trace records what happens to tensors: every op, every copy and repacking with its byte count, every stage of
+// a load. It keeps exact totals per kind and a bounded number of events, and writes them for the Perfetto UI. It also
+// measures the memory of the process.
 package trace
 
 import (
@@ -19,8 +19,8 @@ const (
 	Op          Kind = iota // an operation of a step
 	Quantize                // an activation quantized for integer products
 	Materialize             // a copy into a described form
-	Prepack                 // a relayout of blocks
-	Map                     // a file or range of it mapped
+	Prepack                 // blocks copied in another order
+	Map                     // a file, or a range of it, mapped
 	Allocate                // a storage made
 	Close                   // a storage closed
 	Load                    // a stage of a model load
@@ -39,28 +39,28 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Event is one thing that happened. Strings are kept, not copied: pass names that live long.
+// Event is one recorded event. Its strings are kept, not copied: pass long-lived strings.
 type Event struct {
 	Kind    Kind
 	Name    string    // the op, or the storage
-	Tensor  string    // whose bytes, when there is one tensor
-	Kernel  string    // which kernel row ran, for ops
-	Detail  string    // the reason or the forms, e.g. "Q4_0 row-major -> F32"
+	Tensor  string    // the tensor, if there is just one
+	Kernel  string    // the kernel that ran, for ops
+	Detail  string    // the reason or the formats, e.g. "Q4_0 row-major -> F32"
 	Layer   int32     // -1 outside of layers
 	Bytes   int64     // moved, copied, mapped or allocated
 	Start   time.Time // zero: unknown
 	Elapsed time.Duration
 }
 
-// Total sums the events of one kind.
+// Total holds the sums over the events of one kind.
 type Total struct {
 	Count   int64
 	Bytes   int64
 	Elapsed time.Duration
 }
 
-// Recorder collects events. Totals are exact; of the events themselves the latest `capacity` are kept.
-// A nil *Recorder is valid and records nothing. Safe for concurrent use; Emit does not allocate.
+// Recorder collects events. Totals are exact; of the events themselves only the latest are kept, up to the capacity. A
+// nil *Recorder is valid and records nothing. Safe for concurrent use; Emit does not allocate.
 type Recorder struct {
 	mu     sync.Mutex
 	ring   []Event
@@ -99,8 +99,7 @@ func (r *Recorder) Emit(e Event) {
 	}
 }
 
-// Fail says of what was recorded that it ended with an error: the trace will say so. On a nil Recorder it does
-// nothing.
+// Fail records that the traced run ended with err; WritePerfetto writes it. On a nil Recorder it does nothing.
 func (r *Recorder) Fail(err error) {
 	if r == nil || err == nil {
 		return
@@ -110,7 +109,7 @@ func (r *Recorder) Fail(err error) {
 	r.failed = err.Error()
 }
 
-// Enabled reports whether anything is recorded, for callers that would do work to describe an event.
+// Enabled reports whether events are recorded, so that callers can avoid the work of describing one.
 func (r *Recorder) Enabled() bool { return r != nil }
 
 // Total returns the sums of one kind.
@@ -135,9 +134,9 @@ func (r *Recorder) Events() (events []Event, dropped int64) {
 	return events, r.seen - int64(len(events))
 }
 
-// WritePerfetto writes the kept events in the JSON trace format that ui.perfetto.dev and
-// chrome://tracing open: one track per kind, microseconds since the first event. otherData says how many older
-// events were dropped, and under "failed" what Fail was given.
+// WritePerfetto writes the kept events in the JSON trace format that ui.perfetto.dev and chrome://tracing open: one
+// track per kind, microseconds since the first event. The field otherData states how many older events were dropped
+// and, under "failed", the error given to Fail.
 func (r *Recorder) WritePerfetto(w io.Writer) error {
 	type slice struct {
 		Name  string         `json:"name"`

@@ -23,7 +23,7 @@ func dumpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "dump MODEL TENSOR",
 		Short:   "Print the decoded values of a tensor",
-		Long:    "dump prints the decoded values of one tensor, row after row: as text with one value per line, as raw little-endian float32,\nor as a NumPy file.",
+		Long:    "dump prints the decoded values of one tensor, row by row: as text with one value per line, as raw little-endian float32,\nor as a NumPy file.",
 		Example: "  skeep dump model.gguf output_norm.weight --range 0:8\n  skeep dump model.gguf blk.0.attn_q.weight -o npy > q.npy",
 		Args:    cobra.ExactArgs(2),
 	}

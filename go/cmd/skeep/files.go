@@ -38,7 +38,7 @@ func (e *conflictError) Error() string {
 	if e.read {
 		return fmt.Sprintf("%s is the input itself: %s", e.written, e.other)
 	}
-	return fmt.Sprintf("%s is written as %s, too", e.written, e.other)
+	return fmt.Sprintf("%s and %s are the same file", e.written, e.other)
 }
 
 func (e *conflictError) Unwrap() error { return output.ErrInUse }
@@ -92,14 +92,14 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 			continue
 		}
 		if w.path == "-" {
-			return nil, fmt.Errorf("%s, want a file's name: /dev/stdout is standard output", w)
+			return nil, fmt.Errorf("%s, want the name of a file: /dev/stdout is standard output", w)
 		}
 		t, err := output.Find(w.path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.what, err)
 		}
 		if w.model && t.Streams() {
-			return nil, fmt.Errorf("%s: %s: a device, a pipe or an open stream, not a regular file", w.what, w.path)
+			return nil, fmt.Errorf("%s: %s is a device, a pipe or an open stream, want a regular file", w.what, w.path)
 		}
 		for _, i := range in {
 			if t.Is(i.info) {

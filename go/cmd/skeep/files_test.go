@@ -217,12 +217,12 @@ func TestOutputIsNoInput(t *testing.T) {
 	for _, pair := range [][2]string{{"new", "new"}, {"new", "here/new"}, {"old.json", "soft.json"}, {"old.json", "here/old.json"}} {
 		code, _, stderr := w.run([]string{"run", "-p", "1+1=", "--trace", pair[0], "--cpuprofile", pair[1]})
 		require.Equal(t, 2, code, pair)
-		require.Equal(t, fmt.Sprintf("skeep: --cpuprofile %s is written as --trace %s, too\n", pair[1], pair[0]), stderr)
+		require.Equal(t, fmt.Sprintf("skeep: --cpuprofile %s and --trace %s are the same file\n", pair[1], pair[0]), stderr)
 		w.unchanged(before, pair)
 	}
 	code, _, stderr := w.run([]string{"run", "-p", "1+1=", "--trace", "old.json"}, func(cmd *exec.Cmd) { cmd.Stdout = w.open("old.json", os.O_WRONLY) })
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "--trace old.json is written as standard output, too")
+	require.Contains(t, stderr, "--trace old.json and standard output are the same file")
 	w.unchanged(before, "standard output")
 }
 

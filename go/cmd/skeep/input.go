@@ -41,7 +41,7 @@ const maxText = 256 << 20
 func readText(name string, r io.Reader) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxText+1))
 	if err == nil && len(b) > maxText {
-		err = fmt.Errorf("%s: a text of more than %s, the most that is taken", name, resolver.Size(maxText))
+		err = fmt.Errorf("%s: the text is larger than the maximum of %s", name, resolver.Size(maxText))
 	}
 	if err != nil {
 		return "", err

@@ -83,7 +83,7 @@ data. The exit status is then 1 if anything was found.`,
 	format := outputFlag(c)
 	c.Flags().BoolVar(&metadataOnly, "metadata", false, "print only the metadata")
 	c.Flags().StringVar(&glob, "tensors", "", "print only tensors whose name matches this pattern, such as 'blk.0.*'")
-	c.Flags().BoolVar(&check, "check", false, "read the tensor data and report what looks damaged")
+	c.Flags().BoolVar(&check, "check", false, "read the tensor data and report data that looks damaged")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if _, err := path.Match(glob, ""); err != nil {
 			return fmt.Errorf("--tensors %q: %w", glob, err)
@@ -100,7 +100,7 @@ data. The exit status is then 1 if anything was found.`,
 			fmt.Fprintln(c.ErrOrStderr(), "note:", err)
 		}
 		if glob != "" && !slices.ContainsFunc(f.Tensors(), func(t arch.TensorInfo) bool { ok, _ := path.Match(glob, t.Name); return ok }) {
-			return fmt.Errorf("--tensors %q: the model has no tensor of such a name", glob)
+			return fmt.Errorf("--tensors %q: no tensor of the model has a matching name", glob)
 		}
 		var findings *[]findingRow
 		if check {

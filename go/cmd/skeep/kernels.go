@@ -23,7 +23,7 @@ func kernelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "kernels",
 		Short:   "List the kernels: which are used on this machine, and why others are not",
-		Long:    "kernels lists all compute kernels. Of the kernels that could serve one operation the best stands first. To try slower\nones, limit the instruction set: SKEEP_ISA=portable|avx2|avx512|neon.",
+		Long:    "kernels lists all compute kernels. The kernels for one operation are listed best first. To try slower\nones, limit the instruction set: SKEEP_ISA=portable|avx2|avx512|neon.",
 		Example: "  skeep kernels\n  SKEEP_ISA=portable skeep kernels -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -53,11 +53,11 @@ func kernelRows(kernels tensor.Kernels, isa string) []kernelRow {
 		}
 		switch taken, found := kernels.Find(k.Op, k.Encoding, k.Activation, k.Order); {
 		case !k.Runnable:
-			r.Reason = fmt.Sprintf("needs %s; %s is in force", k.ISA, isa)
+			r.Reason = fmt.Sprintf("needs %s, but %s is in use", k.ISA, isa)
 		case found && taken.Name != k.Name:
 			r.Reason = taken.ISA + " is better"
 		default:
-			r.Selected, r.Reason = true, "the best that runs here"
+			r.Selected, r.Reason = true, "the best kernel that this machine can run"
 		}
 		rows = append(rows, r)
 	}

@@ -69,7 +69,7 @@ func rootCommand() *cobra.Command {
 memory to put it, and prints each decision with its reason before it reads any tensor data. Packed (quantized) weights are then
 multiplied directly from the pages of the file, without a copy.`,
 		Example: `  skeep run                                    the built-in model adds two numbers
-  skeep run model.gguf -p "Once upon a time"   generate text with a model of yours
+  skeep run model.gguf -p "Once upon a time"   generate text with your own model
   skeep explain model.gguf                     where every tensor will be kept, and why`,
 		PersistentPreRunE: func(_ *cobra.Command, args []string) error {
 			if i := slices.Index(args, ""); i >= 0 {

@@ -297,7 +297,7 @@ func TestEndlessText(t *testing.T) {
 		require.Less(t, ended.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, int64(4*maxText>>10), "%v: KiB", args)
 		require.Equal(t, 2, code, args)
 		require.Empty(t, stdout, args)
-		require.Regexp(t, `^skeep: (standard input|/dev/zero): a text of more than 256 MiB, the most that is taken\n$`, stderr, args)
+		require.Regexp(t, `^skeep: (standard input|/dev/zero): the text is larger than the maximum of 256 MiB\n$`, stderr, args)
 	}
 }
 

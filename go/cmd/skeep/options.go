@@ -38,7 +38,7 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 			if p, err = readProfile(c, name, here.Memory); err != nil {
 				return o, "", err
 			}
-			why = "as asked for"
+			why = "given by --profile"
 		}
 		o.Profile, o.Load = &p, model.LoadMode(load)
 		if kv != "" {

@@ -54,7 +54,7 @@ two sets of predictions are compared.`,
 			}
 			ids = ids[:min(len(ids), m.Context())]
 			if len(ids) < 2 {
-				return fmt.Errorf("%s: a text of %d tokens predicts nothing", args[1], len(ids))
+				return fmt.Errorf("%s: the text has only %d token(s); at least 2 are needed", args[1], len(ids))
 			}
 			return nil
 		}

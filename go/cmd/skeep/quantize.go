@@ -50,9 +50,9 @@ fails, an existing file of that name stays unchanged. A value that its new forma
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		switch {
 		case !dry && len(args) == 1:
-			return errors.New("no OUT, want quantize IN OUT")
+			return errors.New("OUT is missing, want quantize IN OUT")
 		case !dry && c.Flags().Changed("output"):
-			return errors.New("-o is how --dry-run prints")
+			return errors.New("-o is allowed only with --dry-run")
 		}
 		if err := o.Check(); err != nil {
 			return err

@@ -113,7 +113,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 			} else {
 				if !found {
 					if text = m.Example(); text == "" {
-						return errors.New("no prompt: give -p, --ids or standard input, which is empty; this model has no example of its own")
+						return errors.New("no prompt: standard input is empty and the model has no example prompt; use -p or --ids")
 					}
 				}
 				if given, err = encode(c, m.Tokenizer(), text, tokenizer.EncodeOptions{BOS: true}); err != nil {
@@ -183,7 +183,7 @@ func promptText(c *cobra.Command, flag string) (text string, found bool, err err
 		return "", false, err
 	}
 	if text = strings.TrimSuffix(text, "\n"); text == "" { // the newline that echo adds
-		err = errors.New("the prompt is empty: standard input has a newline only")
+		err = errors.New("the prompt is empty: standard input contains only a newline")
 	}
 	return text, true, err
 }
@@ -193,12 +193,12 @@ func parseIDs(list string) (ids []int32, err error) {
 	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
 		id, err := strconv.ParseInt(field, 10, 32)
 		if err != nil || id < 0 {
-			return nil, fmt.Errorf("%q is no token id", field)
+			return nil, fmt.Errorf("%q is not a token id", field)
 		}
 		ids = append(ids, int32(id))
 	}
 	if len(ids) == 0 {
-		return nil, errors.New("no token id given")
+		return nil, errors.New("no token ids given")
 	}
 	return ids, nil
 }
@@ -290,9 +290,9 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 	line("prefill", "%.1f tokens/s (%d tokens)", r.Times.Prefill, len(r.PromptIDs))
 	if r.Times.Decode > 0 {
 		line("decode", "%.1f tokens/s (%d tokens, stop: %s)", r.Times.Decode, len(r.IDs), r.Stop)
-		line("bandwidth", "%.2f GB/s (%s of weights a token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
+		line("bandwidth", "%.2f GB/s (%s of weights per token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
 	}
-	line("copies", "%d operands decoded for want of a kernel", r.Copies)
+	line("copies", "%d operands decoded because no kernel reads their format", r.Copies)
 	line("Go heap", "%s", resolver.Size(r.Memory.Heap))
 	line("off-heap", "%s (with KV cache %s, slab %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab))
 	line("mapped", "%s (%s in memory)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))

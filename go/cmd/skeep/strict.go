@@ -18,9 +18,9 @@ type once struct {
 func (o *once) Set(s string) error {
 	switch {
 	case s == "":
-		return errors.New("it is empty")
+		return errors.New("the value is empty")
 	case o.given != nil && *o.given != s:
-		return fmt.Errorf("given before as %q", *o.given)
+		return fmt.Errorf("already given as %q", *o.given)
 	}
 	o.given = &s
 	return o.Value.Set(s)
@@ -64,7 +64,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return fmt.Errorf("no command %q: see %s help", strings.Join(args, " "), root.Name())
+				return fmt.Errorf("unknown command %q: see %s help", strings.Join(args, " "), root.Name())
 			}
 			c.InitDefaultHelpFlag()
 			return c.Help()

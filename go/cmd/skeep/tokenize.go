@@ -70,7 +70,7 @@ and prints the text of each line.`,
 			return out.Flush()
 		}
 		if o.EOS = o.BOS; t.AddEOS() {
-			fmt.Fprintf(c.ErrOrStderr(), "note: the file asks for EOS, id %d, behind a text: --bos shows it; a text that is continued or predicted goes without\n", t.EOS())
+			fmt.Fprintf(c.ErrOrStderr(), "note: the model file asks for EOS (id %d) at the end of a text; --bos adds it. A text that is to be continued or predicted has no EOS\n", t.EOS())
 		}
 		texts := []string{in}
 		if split != "" {
