@@ -6,59 +6,60 @@
 
 uint32_t skeep_abi_version(void) { return SKEEP_ABI_VERSION; }
 
-/* When a sentence is the right one: all that its row asks for. */
+/* Conditions on a status. A sentence fits when all of its conditions hold. */
 enum when {
   OPERAND = 1, /* the status names an operand */
   ZERO = 2,    /* the detail is 0 */
-  MOST = 4,    /* the detail is the largest number, or -1 */
+  MAX = 4,     /* the detail is UINT64_MAX */
   SAME = 8     /* the detail is the operand */
 };
 
-/* The first row that fits a status has its sentence. %C stands for the code, %D for the detail in decimal, %X in
- * hexadecimal, %E for the name of the encoding that it is, %H and %L for the encoding in its upper half and the
- * operation in its lower, %F for the field of skeep_view at that byte, %S for the storage with that id, %A for " of"
- * and the open storage that holds that address, if one does. */
+/* The sentences; the first one that fits a status is used. Placeholders:
+ *   %C  the code                         %D, %X  the detail in decimal, in hexadecimal
+ *   %E  the encoding that detail is      %H, %L  the encoding in its upper half, the operation in its lower half
+ *   %F  the field of skeep_view at that byte offset
+ *   %S  the storage with that id         %A      " of" and the open storage that contains that address, if any */
 static const struct {
   int32_t code;
   uint32_t when;
   const char *text;
 } sentences[] = {
     {SKEEP_OK, 0, "ok"},
-    {SKEEP_ERR_CLOSED, ZERO, "the storage (or the mark of it that the view was made in) is closed"},
-    {SKEEP_ERR_CLOSED, 0, "%S (or the mark of it that the view was made in) is closed"},
+    {SKEEP_ERR_CLOSED, ZERO, "the storage, or the mark the view was made in, is closed"},
+    {SKEEP_ERR_CLOSED, 0, "%S, or the mark the view was made in, is closed"},
     {SKEEP_ERR_BUSY, 0, "storage is in use: %D pins are held by others"},
     {SKEEP_ERR_ARGUMENT, OPERAND | ZERO, "the view is absent"},
     {SKEEP_ERR_ARGUMENT, OPERAND, "invalid field of the view: %F"},
-    {SKEEP_ERR_ARGUMENT, 0, "invalid argument: parameter %D from 0 (in a struct of parameters, as rope and attend have: byte %D)"},
-    {SKEEP_ERR_BOUNDS, MOST, "layout reaches outside of the bytes, and of any address"},
-    {SKEEP_ERR_BOUNDS, 0, "layout reaches outside of the bytes: it needs %D"},
+    {SKEEP_ERR_ARGUMENT, 0, "invalid argument: parameter %D, counted from 0 (rope, attend: byte %D of the struct of parameters)"},
+    {SKEEP_ERR_BOUNDS, MAX, "layout or range reaches outside its bytes, beyond any address"},
+    {SKEEP_ERR_BOUNDS, 0, "layout or range reaches outside its bytes: it needs %D"},
     {SKEEP_ERR_SHAPE, 0, "shape does not fit the operation (axis %D)"},
-    {SKEEP_ERR_FORMAT, 0, "format %E is unknown or not accepted here"},
-    {SKEEP_ERR_LAYOUT, MOST, "block axis or order are not accepted here"},
-    {SKEEP_ERR_LAYOUT, 0, "strides, block axis or order are not accepted here (axis %D)"},
-    {SKEEP_ERR_NO_KERNEL, ZERO, "this memory domain has no implementation"},
+    {SKEEP_ERR_FORMAT, 0, "encoding %E is unknown or not accepted here"},
+    {SKEEP_ERR_LAYOUT, MAX, "block axis or block order is not accepted here"},
+    {SKEEP_ERR_LAYOUT, 0, "strides, block axis or block order are not accepted here (axis %D)"},
+    {SKEEP_ERR_NO_KERNEL, ZERO, "this memory domain is not implemented"},
     {SKEEP_ERR_NO_KERNEL, 0, "no kernel for operation %L on encoding %H"},
-    {SKEEP_ERR_MEMORY, OPERAND, "the step holds %D storages, as many as it was made for"},
-    {SKEEP_ERR_MEMORY, 0, "out of memory: %D bytes asked for"},
+    {SKEEP_ERR_MEMORY, OPERAND, "the step has no room for another pin: it was created for %D storages and marks"},
+    {SKEEP_ERR_MEMORY, 0, "out of memory: %D bytes requested"},
     {SKEEP_ERR_IO, 0, "system call failed: errno %D"},
     {SKEEP_ERR_FAULT, 0, "a mapped page%A could not be read at address %X (file truncated, or an I/O error)"},
     {SKEEP_ERR_CHANGED, 0, "the file mapped as %S changed since it was mapped"},
     {SKEEP_ERR_OVERLAP, OPERAND | SAME, "output overlaps itself"},
     {SKEEP_ERR_OVERLAP, 0, "output overlaps operand %D"},
-    {SKEEP_ERR_INDEX, 0, "index out of range (number %D of the indices)"},
-    {SKEEP_ERR_READONLY, 0, "output lies in read-only %S"},
+    {SKEEP_ERR_INDEX, 0, "index out of range: element %D of the index data"},
+    {SKEEP_ERR_READONLY, 0, "output is in read-only %S"},
     {SKEEP_ERR_VALUE, 0, "element %D is not finite, or too large for the format"},
 };
 
 static const char *sentence_of(skeep_status s) {
-  const uint32_t is = (s.operand >= 0 ? OPERAND : 0) | (s.detail == 0 ? ZERO : 0) | (s.detail == UINT64_MAX ? MOST : 0) |
+  const uint32_t is = (s.operand >= 0 ? OPERAND : 0) | (s.detail == 0 ? ZERO : 0) | (s.detail == UINT64_MAX ? MAX : 0) |
                       ((uint64_t)s.operand == s.detail ? SAME : 0);
   for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
     if (sentences[i].code == s.code && !(sentences[i].when & ~is)) return sentences[i].text;
   return "unknown status %C (detail %D)";
 }
 
-/* What a status names by its byte in skeep_view; the last row ends before the struct does. */
+/* The fields of skeep_view by byte offset. */
 static const struct {
   size_t byte;
   const char *name;
@@ -73,7 +74,7 @@ static const struct {
 #undef FIELD
 };
 
-/* A sentence under construction: counts everything, keeps what fits. */
+/* A sentence being written: length counts all of it, at keeps what fits. */
 struct text {
   char *at;
   size_t size, length;

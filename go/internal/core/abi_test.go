@@ -54,12 +54,12 @@ func TestStatusTextNamesTheOperand(t *testing.T) {
 		want   string
 	}{
 		{core.Status{core.OK, -1, 0}, "ok"},
-		{core.Status{core.ErrClosed, 1, 7}, "operand 1: storage 7 (or the mark of it that the view was made in) is closed"},
+		{core.Status{core.ErrClosed, 1, 7}, "operand 1: storage 7, or the mark the view was made in, is closed"},
 		{core.Status{core.ErrBusy, -1, 3}, "storage is in use: 3 pins are held by others"},
-		{core.Status{core.ErrFormat, 0, 12}, "operand 0: format Q4_K is unknown or not accepted here"},
-		{core.Status{core.ErrFormat, 0, 999}, "operand 0: format 999 is unknown or not accepted here"},
+		{core.Status{core.ErrFormat, 0, 12}, "operand 0: encoding Q4_K is unknown or not accepted here"},
+		{core.Status{core.ErrFormat, 0, 999}, "operand 0: encoding 999 is unknown or not accepted here"},
 		{core.Status{core.ErrNoKernel, 1, 16<<32 | uint64(tensor.OpMatMulT)}, "operand 1: no kernel for operation matmul_t on encoding IQ2_XXS"},
-		{core.Status{core.ErrLayout, 0, 1<<64 - 1}, "operand 0: block axis or order are not accepted here"},
+		{core.Status{core.ErrLayout, 0, 1<<64 - 1}, "operand 0: block axis or block order is not accepted here"},
 		{core.Status{core.ErrFault, -1, 0x1000}, "a mapped page could not be read at address 0x1000 (file truncated, or an I/O error)"},
 		{core.Status{77, -1, 5}, "unknown status 77 (detail 5)"},
 		{core.Status{-1, -1, 5}, "unknown status -1 (detail 5)"},
