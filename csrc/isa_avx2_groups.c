@@ -5,7 +5,7 @@
 #ifdef __x86_64__
 #include "isa/avx2.h"
 
-#include "tile/words_avx2.h"
+#include "tile/int16_avx2.h"
 #include "encodings/iq2_xxs/group.h"
 GROUP_PRODUCT(iq2_xxs)
 #include "encodings/iq2_xs/group.h"

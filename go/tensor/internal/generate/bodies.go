@@ -74,7 +74,7 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 			return body{"panels", own("panel"), panels, "PANEL_PRODUCT(" + k.encoding + ")"}, nil
 		}
 		if exists(own("group")) {
-			groups := "tile/words_" + k.isa + ".h"
+			groups := "tile/int16_" + k.isa + ".h"
 			if !exists(groups) {
 				groups = "tile/integer_" + k.isa + ".h"
 			}

@@ -1,22 +1,22 @@
 /* The integer product for x86 of encodings whose codes are put in words of 16 bits, over the vectors of the including
- * file's instruction set; it defines besides what tile/panel_x86_template.h needs word_multiply, which adds products of pairs of
+ * file's instruction set; it defines besides what tile/panel_x86_template.h needs int16_multiply, which adds products of pairs of
  * 16-bit codes. */
-#ifndef SKEEP_TILE_WORDS_X86_H
-#define SKEEP_TILE_WORDS_X86_H
+#ifndef SKEEP_TILE_INT16_X86_H
+#define SKEEP_TILE_INT16_X86_H
 #ifndef PANELS_AT_ONCE
-#error "parameters: those of tile/panel_x86_template.h, and word_multiply, of tile/words_<set>.h"
+#error "parameters: those of tile/panel_x86_template.h, and int16_multiply, of tile/int16_<set>.h"
 #endif
 
 #include "tile/group.h"
 
 /* 32 elements of a panel whose codes may be any 16-bit numbers: dword r of code[k] holds codes 2k and 2k + 1 of
  * row r. */
-struct word_group {
+struct int16_group {
   panel_float scale[2], offset[2];
   panel_int code[16];
 };
 
-SKEEP_INLINE void word_read(const char *const *row, size_t g, integer_group_of *group_of, struct word_group *out) {
+SKEEP_INLINE void int16_read(const char *const *row, size_t g, integer_group_of *group_of, struct int16_group *out) {
   struct integer_group w[PANEL];
   const char *at[PANEL];
   panel_int floats[4];
@@ -36,7 +36,7 @@ SKEEP_INLINE void word_read(const char *const *row, size_t g, integer_group_of *
 
 /* A section of some panels, SKEEP_SECTION / 32 groups apart, against some tokens, whose codes x16 holds as 16 bits,
  * SKEEP_SECTION apart. */
-SKEEP_INLINE void word_section(const struct word_group *cells, const int16_t *x16, const struct section *q,
+SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *x16, const struct section *q,
                                const int panels, const int tokens) {
   panel_float sum[PANELS_AT_ONCE][4];
   for (int p = 0; p < panels; p++)
@@ -50,13 +50,13 @@ SKEEP_INLINE void word_section(const struct word_group *cells, const int16_t *x1
         for (int t = 0; t < tokens; t++) {
           const panel_int pair = broadcast4((const char *)(x16 + t * SKEEP_SECTION + 32 * g + 16 * h + 2 * i));
           for (int p = 0; p < panels; p++)
-            s[p][t] = word_multiply(s[p][t], cells[p * (SKEEP_SECTION / 32) + (int)g].code[8 * h + i], pair);
+            s[p][t] = int16_multiply(s[p][t], cells[p * (SKEEP_SECTION / 32) + (int)g].code[8 * h + i], pair);
         }
       for (int t = 0; t < tokens; t++) {
         const skeep_block_a8 *a = (const skeep_block_a8 *)(q->x + t * q->x_stride) + g / 4;
         const panel_float codes = panel_splat((float)a->sums[2 * (g % 4) + h]), d = panel_splat(a->d[g % 4]);
         for (int p = 0; p < panels; p++) {
-          const struct word_group *w = &cells[p * (SKEEP_SECTION / 32) + (int)g];
+          const struct int16_group *w = &cells[p * (SKEEP_SECTION / 32) + (int)g];
           const panel_float value = panel_fma(panel_value(s[p][t]), w->scale[h], w->offset[h] * codes);
           sum[p][t] = panel_fma(value, d, sum[p][t]);
         }
@@ -69,28 +69,28 @@ SKEEP_INLINE void word_section(const struct word_group *cells, const int16_t *x1
 }
 
 /* The codes of a section of one token as 16 bits. */
-SKEEP_INLINE void word_widen(const skeep_block_a8 *a, size_t groups, int16_t *x16) {
+SKEEP_INLINE void int16_widen(const skeep_block_a8 *a, size_t groups, int16_t *x16) {
   for (size_t i = 0; i < 2 * groups; i++)
     _mm256_store_si256((__m256i *)(x16 + 16 * i),
                        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[i / 8].qs + i % 8 * 16))));
 }
 
 /* The sections of `panels` panels against some tokens. One function serves all forms: it knows nothing of them. */
-static __attribute__((noinline)) void word_sections(const struct word_group *cells, size_t panels,
+static __attribute__((noinline)) void int16_sections(const struct int16_group *cells, size_t panels,
                                                     const int16_t *x16, const struct section *first, size_t tokens) {
   const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
   struct section s = *first;
   for (size_t p = 0; p < panels; p += step, s.y += step * PANEL, s.rows -= step * PANEL) {
-    const struct word_group *cell = cells + p * (SKEEP_SECTION / 32);
-#define CALL(panels, tokens) word_section(cell, x16, &s, panels, tokens)
+    const struct int16_group *cell = cells + p * (SKEEP_SECTION / 32);
+#define CALL(panels, tokens) int16_section(cell, x16, &s, panels, tokens)
     PANEL_CASES(step, tokens, CALL)
 #undef CALL
   }
 }
 
-SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
+SKEEP_INLINE void int16_product(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
                                size_t bytes) {
-  struct word_group *cells = tile->scratch;
+  struct int16_group *cells = tile->scratch;
   int16_t *x16 = (int16_t *)(cells + PANELS * (SKEEP_SECTION / 32));
   for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
     const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
@@ -99,14 +99,14 @@ SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_gro
       for (size_t p = 0; p < panels; p++) {
         const char *row[PANEL];
         panel_rows(tile, o + p * PANEL, k / block * bytes, row);
-        for (size_t g = 0; g < groups; g++) word_read(row, g, group_of, &cells[p * (SKEEP_SECTION / 32) + g]);
+        for (size_t g = 0; g < groups; g++) int16_read(row, g, group_of, &cells[p * (SKEEP_SECTION / 32) + g]);
       }
       const char *x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
       size_t parts = (tile->tokens + 3) / 4;
       for (size_t t = 0, tokens; t < tile->tokens; t += tokens, parts--) {
         tokens = (tile->tokens - t + parts - 1) / parts;
         for (size_t i = 0; i < tokens; i++)
-          word_widen((const skeep_block_a8 *)(x + (int64_t)(t + i) * tile->x_stride), groups, x16 + i * SKEEP_SECTION);
+          int16_widen((const skeep_block_a8 *)(x + (int64_t)(t + i) * tile->x_stride), groups, x16 + i * SKEEP_SECTION);
         const struct section s = {NULL,
                                   x + (int64_t)t * tile->x_stride,
                                   tile->x_stride,
@@ -115,7 +115,7 @@ SKEEP_INLINE void word_product(const struct skeep_matmul_tile *tile, integer_gro
                                   tile->rows - o,
                                   groups,
                                   k == 0};
-        word_sections(cells, panels, x16, &s, tokens);
+        int16_sections(cells, panels, x16, &s, tokens);
       }
     }
   }
