@@ -1,22 +1,23 @@
-/* prepack: blocks to another order. */
+/* prepack: copies blocks into another order. */
 #include "op_boxes.h"
 #include "op_lines.h"
 #include "op_operand.h"
 
-/* Whole blocks move; a box is a few rows by some blocks, walked block by block so that the side whose rows are
- * interleaved is touched in sequence. */
-#define RELAY_ROWS 32
-#define RELAY_BLOCKS 64
+/* The work is cut into boxes of a few rows and some blocks of each. Rows that are contiguous in both views are copied as
+ * a whole. The others are copied block by block, all rows of a block first, because in an interleaved order these blocks
+ * are next to each other. */
+#define BOX_ROWS 32
+#define BOX_BLOCKS 64
 
-struct relay {
+struct repack {
   const skeep_view *x, *y;
   int row_axis, block_axis;
   struct skeep_boxes boxes;
 };
 
-static void relay_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
-  const struct relay *r = arg;
-  struct skeep_line x[RELAY_ROWS], y[RELAY_ROWS];
+static void repack_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
+  const struct repack *r = arg;
+  struct skeep_line x[BOX_ROWS], y[BOX_ROWS];
   const int64_t block = r->x->layout.block, n = (extent[r->block_axis] + block - 1) / block;
   const size_t size = skeep_cell_bytes(r->x);
   int64_t index[4] = {at[0], at[1], at[2], at[3]};
@@ -42,15 +43,15 @@ static skeep_status prepack(struct skeep_op *op) {
   const int k = x->layout.block_axis, rx = x->layout.row_axis, ry = y->layout.row_axis;
   if (y->layout.block_axis != k) return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)k);
   if (rx >= 0 && ry >= 0 && rx != ry) return skeep_fail(SKEEP_ERR_LAYOUT, 1, (uint64_t)rx);
-  struct relay r = {.x = x, .y = y, .block_axis = k, .row_axis = ry >= 0 ? ry : rx >= 0 ? rx : k ? k - 1 : 1};
+  struct repack r = {.x = x, .y = y, .block_axis = k, .row_axis = ry >= 0 ? ry : rx >= 0 ? rx : k ? k - 1 : 1};
   if (r.row_axis == k) return skeep_fail(SKEEP_ERR_LAYOUT, ry >= 0, (uint64_t)k);
   for (int a = 0; a < 4; a++) {
     r.boxes.shape[a] = x->layout.shape[a];
     r.boxes.cut[a] = 1;
   }
-  r.boxes.cut[r.row_axis] = RELAY_ROWS;
-  r.boxes.cut[k] = RELAY_BLOCKS * (int64_t)x->layout.block;
-  return skeep_boxes_run(&r.boxes, op->pool, relay_box, &r);
+  r.boxes.cut[r.row_axis] = BOX_ROWS;
+  r.boxes.cut[k] = BOX_BLOCKS * (int64_t)x->layout.block;
+  return skeep_boxes_run(&r.boxes, op->pool, repack_box, &r);
 }
 
 skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y) {
