@@ -68,7 +68,7 @@ typedef void skeep_body_rope(const struct skeep_rope_rows *a);
 
 /* One row of n F32 elements in the cache's encoding. Not 0 when an element became infinite, or was. */
 typedef int skeep_body_kv_store(const char *in, size_t n, char *out);
-/* The least magnitudes that round to infinity: half a unit above the largest number, whose mantissa is odd. */
+/* The smallest magnitudes that round to infinity: half a unit above the largest number, whose mantissa is odd. */
 #define SKEEP_F16_LIMIT 65520.0f
 #define SKEEP_BF16_LIMIT 0x1.ffp127f
 
@@ -85,7 +85,7 @@ struct skeep_attend_tile {
   const int64_t *lo, *hi;
   size_t tokens, heads, k_dim, v_dim; /* tokens * heads <= SKEEP_ATTEND_ROWS */
   float scale, softcap, shrink; /* shrink: a power of two */
-  float *most, *sum, *acc;
+  float *max_score, *sum, *acc;
   float *scratch; /* skeep_attend_scratch floats, 64-byte aligned */
 };
 static inline size_t skeep_attend_scratch(size_t rows, size_t k_dim, size_t v_dim) {

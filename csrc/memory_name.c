@@ -27,7 +27,7 @@ skeep_status skeep_storage_set_name(skeep_storage h, const char *name) {
   skeep_status st;
   size_t length = name ? strlen(name) : 0;
   const char *cut = "";
-  if (length >= SKEEP_NAME_BYTES) { /* the end of a path tells most; it begins at a whole character of UTF-8 */
+  if (length >= SKEEP_NAME_BYTES) { /* keep the end of a path, which says more than its beginning, from a whole UTF-8 character on */
     name += length - (SKEEP_NAME_BYTES - 4);
     while ((*name & 0xc0) == 0x80) name++;
     length = strlen(name);

@@ -203,18 +203,18 @@ int skeep_view_overlaps_itself(const skeep_view *v) {
     reach = l->shape[l->row_axis] * blocks_of(l->shape[l->block_axis], l->block) - 1;
   }
   for (; left; left--) {
-    int64_t least = INT64_MAX, span = 0;
+    int64_t min_stride = INT64_MAX, span = 0;
     uint32_t at = 0;
     for (uint32_t a = 0; a < l->rank; a++) {
-      if (done >> a & 1 || l->stride[a] > least) continue;
-      least = l->stride[a];
+      if (done >> a & 1 || l->stride[a] > min_stride) continue;
+      min_stride = l->stride[a];
       at = a;
     }
     done |= 1u << at;
     span = (int)at == l->block_axis ? blocks_of(l->shape[at], l->block) : l->shape[at];
     if (span == 1) continue;
-    if (least <= reach) return 1;
-    reach += least * (span - 1); /* bounded by the highest position */
+    if (min_stride <= reach) return 1;
+    reach += min_stride * (span - 1); /* bounded by the highest position */
   }
   return 0;
 }

@@ -44,7 +44,7 @@ struct rows {
 
 /* What was summed of each row: the largest score, the sum of weights, the weighted values. */
 struct partial {
-  float *most, *sum, *acc;
+  float *max_score, *sum, *acc;
 };
 
 static void sees(const struct attend *a, int64_t t, int64_t *lo, int64_t *hi) {
@@ -88,7 +88,7 @@ static void chunk_run(const struct attend *a, const struct rows *r, int64_t begi
       .scale = a->params.scale,
       .softcap = a->params.softcap,
       .shrink = shrink,
-      .most = out.most,
+      .max_score = out.max_score,
       .sum = out.sum,
       .acc = out.acc,
       .scratch = scratch});
@@ -106,14 +106,14 @@ static void chunk_add(const struct attend *a, const struct rows *r, int64_t begi
       float *acc = total.acc + i * a->v_padded;
       const float *more = chunk.acc + i * a->v_padded;
       if (first) {
-        total.most[i] = chunk.most[i];
+        total.max_score[i] = chunk.max_score[i];
         total.sum[i] = chunk.sum[i];
         memcpy(acc, more, (size_t)a->v_padded * sizeof(float));
         continue;
       }
-      const float largest = fmaxf(total.most[i], chunk.most[i]), base = largest == -INFINITY ? 0 : largest;
-      const float keep = expf(total.most[i] - base), take = expf(chunk.most[i] - base);
-      total.most[i] = largest;
+      const float largest = fmaxf(total.max_score[i], chunk.max_score[i]), base = largest == -INFINITY ? 0 : largest;
+      const float keep = expf(total.max_score[i] - base), take = expf(chunk.max_score[i] - base);
+      total.max_score[i] = largest;
       total.sum[i] = total.sum[i] * keep + chunk.sum[i] * take;
       for (int64_t d = 0; d < a->v_padded; d++) acc[d] = acc[d] * keep + more[d] * take;
     }

@@ -10,7 +10,7 @@ struct encode {
   const skeep_view *x, *y;
   skeep_body_decode *decode, *check; /* of x, and of y to see what it became */
   skeep_body_encode *encode;
-  float most; /* what y's format can hold, where its scales do not become infinite beyond */
+  float max_magnitude; /* what y's format can hold, where its scales do not become infinite beyond */
   int axis;   /* along which blocks run */
   uint64_t *bad; /* flat position of the first element that y cannot hold */
   struct skeep_boxes boxes;
@@ -50,7 +50,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
   c->encode(s->values, (size_t)(n / block), out);
   c->check(out, (size_t)(n / block), s->back);
   for (int64_t j = 0; j < n; j++) {
-    if (s->back[j] - s->back[j] == 0 && fabsf(s->values[j]) <= c->most) continue;
+    if (s->back[j] - s->back[j] == 0 && fabsf(s->values[j]) <= c->max_magnitude) continue;
     int64_t index[4] = {at[0], at[1], at[2], at[3]};
     index[c->axis] += j / block * block + culprit(s->values + j / block * block, block);
     operand_note(c->bad, flat_position(&c->x->layout, index));
@@ -61,7 +61,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
 
 static skeep_status encode(struct skeep_op *op) {
   uint64_t bad = UINT64_MAX;
-  struct encode c = {.x = op->v[0], .y = op->v[1], .most = FLT_MAX, .bad = &bad};
+  struct encode c = {.x = op->v[0], .y = op->v[1], .max_magnitude = FLT_MAX, .bad = &bad};
   SKEEP_TRY(operand_shape(c.y, 1, c.x));
   const uint32_t from = c.x->encoding, to = c.y->encoding;
   c.decode = skeep_decoder(from);
@@ -70,7 +70,7 @@ static skeep_status encode(struct skeep_op *op) {
   const struct skeep_kernel *k = skeep_kernel_find(SKEEP_OP_ENCODE, to, SKEEP_ANY, (skeep_order){0, 0, 0, 0});
   if (!k || !c.check) return skeep_fail(SKEEP_ERR_NO_KERNEL, 1, (uint64_t)to << 32 | SKEEP_OP_ENCODE);
   c.encode = (skeep_body_encode *)k->body;
-  if (to == SKEEP_ENC_NVFP4) c.most = 6 * 448; /* its largest code and scale */
+  if (to == SKEEP_ENC_NVFP4) c.max_magnitude = 6 * 448; /* its largest code and scale */
   c.axis = skeep_nearest_axis(c.y->layout.block > 1 ? &c.y->layout : &c.x->layout);
   if (c.x->layout.block > 1 && c.x->layout.block_axis != c.axis) return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)c.axis);
   for (int a = 0; a < 4; a++) {

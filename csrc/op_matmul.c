@@ -75,8 +75,8 @@ static skeep_status run(struct products *p, skeep_pool *pool) {
   if (by_cache < TASK_TOKENS) by_cache = TASK_TOKENS;
   p->parts = (p->tokens - 1) / by_cache + 1;
   if (p->parts * tiles < wanted) {
-    const size_t most = (p->tokens + 7) / 8, more = (wanted - 1) / tiles + 1;
-    p->parts = more < most ? more : most;
+    const size_t max_parts = (p->tokens + 7) / 8, more = (wanted - 1) / tiles + 1;
+    p->parts = more < max_parts ? more : max_parts;
   }
   if (tiles > UINT32_MAX / p->parts) return skeep_fail(SKEEP_ERR_SHAPE, 0, 0);
   uint32_t tasks = 0;

@@ -39,10 +39,10 @@ static inline int64_t operand_i32(const skeep_view *v, int64_t t) {
   return *(const volatile operand_any_i32 *)(const void *)(operand_start(v, 4) + t * operand_step(v, 0, 4));
 }
 
-/* The least of the places that several tasks note, UINT64_MAX at first. */
-static inline void operand_note(uint64_t *least, uint64_t place) {
-  uint64_t seen = __atomic_load_n(least, __ATOMIC_RELAXED);
-  while (place < seen && !__atomic_compare_exchange_n(least, &seen, place, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+/* Keeps in *smallest (UINT64_MAX at first) the smallest of the places that tasks report. */
+static inline void operand_note(uint64_t *smallest, uint64_t place) {
+  uint64_t seen = __atomic_load_n(smallest, __ATOMIC_RELAXED);
+  while (place < seen && !__atomic_compare_exchange_n(smallest, &seen, place, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 

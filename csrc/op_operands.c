@@ -24,7 +24,7 @@ static const struct operand {
 };
 #define OPS (sizeof table / sizeof table[0])
 #define OPERANDS (sizeof table[0] / sizeof table[0][0])
-_Static_assert(OPERANDS == SKEEP_OP_OPERANDS, "as many as the operation with most of them has");
+_Static_assert(OPERANDS == SKEEP_OP_OPERANDS, "the max over all operations");
 
 /* Operand i of a call of op with so many operands; a project has as many weights as biases and outputs. */
 static struct operand operand(uint32_t op, uint32_t i, uint32_t count) {

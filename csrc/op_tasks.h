@@ -19,8 +19,8 @@ enum { TASKS_EVEN = 4, TASKS_UNEVEN = 64 };
 /* Cuts units of `size` each, so that a task is worth `worth` and so the waking of a worker. */
 static inline struct tasks tasks_of(const skeep_pool *pool, uint64_t units, uint64_t size, uint64_t worth,
                                     uint64_t per_thread) {
-  const uint64_t most = per_thread * skeep_pool_threads(pool);
-  uint64_t per_task = (units - 1) / most + 1;
+  const uint64_t max_tasks = per_thread * skeep_pool_threads(pool);
+  uint64_t per_task = (units - 1) / max_tasks + 1;
   if (per_task < (worth - 1) / size + 1) per_task = (worth - 1) / size + 1;
   return (struct tasks){units, per_task, (uint32_t)((units - 1) / per_task + 1)};
 }

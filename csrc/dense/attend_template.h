@@ -102,14 +102,14 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
   }
 }
 
-/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched; their sum is without `shrink`. *most is the
+/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched; their sum is without `shrink`. *max_score is the
  * running maximum; returns the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but
  * -inf so far) counts as 0, so that such scores weigh 0. */
 static inline float attend_weights(float *scores, size_t begin, size_t end, float scale, float softcap, float shrink,
-                                   float *most, float *sums) {
+                                   float *max_score, float *sums) {
   const v8 low = v8_set(-INFINITY);
   const size_t aligned = begin / 8 * 8;
-  v8 largest = v8_set(*most);
+  v8 largest = v8_set(*max_score);
   for (size_t j = aligned; j < end; j += 8) {
     v8 s = v8_mul(v8_load(scores + j), v8_set(scale));
     if (softcap > 0) s = v8_mul(v8_set(softcap), v8_tanh(v8_div(s, v8_set(softcap))));
@@ -118,7 +118,7 @@ static inline float attend_weights(float *scores, size_t begin, size_t end, floa
     v8_store(scores + j, s);
     largest = v8_max(s, largest);
   }
-  const float old = *most, now = v8_largest(largest), base = now == -INFINITY ? 0 : now;
+  const float old = *max_score, now = v8_largest(largest), base = now == -INFINITY ? 0 : now;
   v8 sum = v8_load(sums);
   float factor = 1;
   if (old != now) {
@@ -131,7 +131,7 @@ static inline float attend_weights(float *scores, size_t begin, size_t end, floa
     sum = v8_add(sum, w);
   }
   v8_store(sums, sum);
-  *most = now;
+  *max_score = now;
   return factor;
 }
 
@@ -172,7 +172,7 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
       const size_t r = t * a->heads + h;
       const char *in = a->q + (int64_t)t * a->q_token + (int64_t)h * a->q_head;
       for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_mul(v8_set(power), v8_get(in + 4 * d, a->k_dim - d)));
-      a->most[r] = -INFINITY;
+      a->max_score[r] = -INFINITY;
       v8_store(sums + r * 8, v8_set(0));
     }
   }
@@ -207,7 +207,7 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
     for (size_t r = 0; r < rows; r++) {
       if (from[r] >= to[r]) continue;
       const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], scale, a->softcap,
-                                          a->shrink, a->most + r, sums + r * 8);
+                                          a->shrink, a->max_score + r, sums + r * 8);
       float *acc = a->acc + r * v_dim;
       if (factor != 1)
         for (size_t d = 0; d < v_dim; d += 8) v8_store(acc + d, v8_mul(v8_load(acc + d), v8_set(factor)));

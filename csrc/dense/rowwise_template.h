@@ -42,12 +42,12 @@ void DENSE(softmax_f32)(const struct skeep_rows *o) {
   for (size_t r = 0; r < o->rows; r++) {
     const char *a = o->a + (int64_t)r * o->a_stride;
     char *y = o->y + (int64_t)r * o->y_stride;
-    v8 most = low;
+    v8 max_x = low;
     for (size_t i = 0; i < o->n; i += 8) {
       const v8 x = v8_mul(sign, v8_get(a + 4 * i, o->n - i)), rest = v8_set((float)(o->n - i));
-      most = v8_max(v8_if_less(v8_lanes(), rest, x, low), most);
+      max_x = v8_max(v8_if_less(v8_lanes(), rest, x, low), max_x);
     }
-    const float largest = v8_largest(most), part = largest >= 0x1p103f ? 0.5f : 1;
+    const float largest = v8_largest(max_x), part = largest >= 0x1p103f ? 0.5f : 1;
     const v8 half = v8_set(part), twice = v8_set(1 / part), extreme = v8_mul(sign, v8_set(largest * part));
     d8 sum = d8_set(0);
     for (size_t i = 0; i < o->n; i += 8) {

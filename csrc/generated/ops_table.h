@@ -1,7 +1,8 @@
 /* generated from csrc/ops.def by go generate ./go/tensor: one row for each operation.
- * The including file defines SKEEP_OP(NAME, name, as, any_order, key, other, operands, {layouts, role, optional}, ...): which rows of
- * the kernel table are chosen (of which operation, by which operands, -1 for none) and what the operands are. */
-#define SKEEP_OP_OPERANDS 6 /* the most of them */
+ * The including file defines SKEEP_OP(NAME, name, as, any_order, key, other, operands, {layouts, role, optional}, ...).
+ * as: the operation among whose kernels one is chosen. any_order: the order of the key operand does not matter. key, other: the
+ * operands by which the kernel is chosen, -1 = none. operands: how many there are; a description of each follows. */
+#define SKEEP_OP_OPERANDS 6 /* max, over all operations */
 SKEEP_OP(DECODE, decode, DECODE, 0, -1, -1, 0, {ABSENT, IN, 1})
 SKEEP_OP(QUANTIZE_ROWS, quantize_rows, QUANTIZE_ROWS, 0, 0, 1, 2, {ROWS, IN, 0}, {ROWS, OUT, 0})
 SKEEP_OP(CONVERT, convert, DECODE, 1, 0, -1, 2, {ANY, IN, 0}, {ANY, OUT, 0})

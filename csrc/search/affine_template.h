@@ -5,7 +5,7 @@
  * minimum to the codes that each leads to, keeps the best and repeats the two steps on it. Minima are not negative: a
  * group above zero has the minimum 0, as readers of the formats expect. The block's d and dmin are such that the
  * largest scale and minimum of the groups become the largest integer; each group then takes the pair of integers, of
- * nine around its own, with the least error, d and dmin are fitted together to all codes of the block, rounded to
+ * nine around its own, with the smallest error, d and dmin are fitted together to all codes of the block, rounded to
  * halves, and the groups choose again. A second d and dmin, with slightly smaller largest integers, are tried for the
  * sake of their rounding (search_end). Errors are always those of the decoded block. */
 #ifndef SKEEP_SEARCH_AFFINE_H
@@ -69,19 +69,19 @@ static inline struct affine affine_fit(const struct affine_sums *s, int n, float
 static inline struct affine affine_group(const float *x, int n, int top) {
   const float step = 0.2f;
   const int steps = 6;
-  v8 most = v8_load(x), least = most, total = v8_set(0);
+  v8 max_x = v8_load(x), min_x = max_x, total = v8_set(0);
   for (int j = 0; j < n; j += 8) {
     const v8 v = v8_load(x + j);
-    most = v8_max(v, most);
-    least = v8_min(v, least);
+    max_x = v8_max(v, max_x);
+    min_x = v8_min(v, min_x);
     total = v8_add(total, v);
   }
-  const float hi = v8_largest(most), sum = v8_sum(total);
-  float lo = -v8_largest(v8_sub(v8_set(0), least));
+  const float hi = v8_largest(max_x), sum = v8_sum(total);
+  float lo = -v8_largest(v8_sub(v8_set(0), min_x));
   if (lo > 0) lo = 0;
   struct affine best = {0, -lo};
   if (!(hi > lo)) return best; /* one value, not above zero */
-  float least_error = 0;
+  float min_error = 0;
   for (int i = steps; i >= -steps - 3; i--) {
     /* Of equals, up to the rounding of sums, the smallest scale, which comes first. The last rounds begin with the
      * best so far. */
@@ -90,8 +90,8 @@ static inline struct affine affine_group(const float *x, int n, int top) {
     float error;
     affine_sums(x, n, top, a, &s);
     a = affine_fit(&s, n, sum, &error);
-    if (error < least_error - 1e-6f * fabsf(least_error) || i == steps) {
-      least_error = error;
+    if (error < min_error - 1e-6f * fabsf(min_error) || i == steps) {
+      min_error = error;
       best = a;
     } else if (i < -steps) {
       break;
@@ -100,9 +100,9 @@ static inline struct affine affine_group(const float *x, int n, int top) {
   return best;
 }
 
-/* A block of groups of n elements with codes up to top; scales and minima are integers up to `most`. */
+/* A block of groups of n elements with codes up to top; scales and minima are integers up to max_integer. */
 struct affine_grid {
-  int groups, n, top, most;
+  int groups, n, top, max_integer;
 };
 struct affine_block {
   uint16_t d, dmin;
@@ -116,19 +116,19 @@ static inline float affine_choose(const float *x, const struct affine_grid *g, c
   float total = 0;
   double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0; /* a = scale * q, b = min of each element */
   for (int i = 0; i < g->groups; i++, x += g->n) {
-    const int s0 = d != 0 ? search_clamp(own[i].scale / d, 0, g->most) : 0;
-    const int m0 = dmin != 0 ? search_clamp(own[i].min / dmin, 0, g->most) : 0;
-    float least = INFINITY;
-    for (int s = s0 > 0 ? s0 - 1 : 0; s <= s0 + 1 && s <= g->most; s++)
-      for (int m = m0 > 0 ? m0 - 1 : 0; m <= m0 + 1 && m <= g->most; m++) {
+    const int s0 = d != 0 ? search_clamp(own[i].scale / d, 0, g->max_integer) : 0;
+    const int m0 = dmin != 0 ? search_clamp(own[i].min / dmin, 0, g->max_integer) : 0;
+    float min_error = INFINITY;
+    for (int s = s0 > 0 ? s0 - 1 : 0; s <= s0 + 1 && s <= g->max_integer; s++)
+      for (int m = m0 > 0 ? m0 - 1 : 0; m <= m0 + 1 && m <= g->max_integer; m++) {
         const float e = affine_error(x, g->n, g->top, (struct affine){d * (float)s, dmin * (float)m});
-        if (e < least) {
-          least = e;
+        if (e < min_error) {
+          min_error = e;
           scales[i] = (uint8_t)s;
           mins[i] = (uint8_t)m;
         }
       }
-    total += least;
+    total += min_error;
     const double s = scales[i], m = mins[i];
     struct affine_sums sums;
     v8 sum = v8_set(0);
@@ -154,7 +154,7 @@ static inline float affine_choose(const float *x, const struct affine_grid *g, c
 
 static inline void affine_block(const struct search_block *b, const struct affine_grid *g, struct affine_block *y) {
   struct affine own[16], best = {0, 0};
-  float largest = 0, deepest = 0, least = INFINITY;
+  float largest = 0, deepest = 0, min_error = INFINITY;
   memset(y, 0, sizeof *y);
   if (b->unit == 0) return;
   y->d = SEARCH_NAN;
@@ -164,8 +164,8 @@ static inline void affine_block(const struct search_block *b, const struct affin
     largest = own[i].scale > largest ? own[i].scale : largest;
     deepest = own[i].min > deepest ? own[i].min : deepest;
   }
-  const float most = (float)g->most, scale_ends[2] = {most, search_end(largest, most, b->unit)},
-              min_ends[2] = {most, search_end(deepest, most, b->unit)};
+  const float end_max = (float)g->max_integer, scale_ends[2] = {end_max, search_end(largest, end_max, b->unit)},
+              min_ends[2] = {end_max, search_end(deepest, end_max, b->unit)};
   for (int end = 0; end < 2; end++) {
     struct affine fit = {largest / scale_ends[end], deepest / min_ends[end]};
     for (int pass = 2 * end; pass < 3; pass++) {
@@ -174,8 +174,8 @@ static inline void affine_block(const struct search_block *b, const struct affin
       if (used.scale - used.scale != 0 || used.min - used.min != 0) break; /* too large for a half */
       uint8_t scales[16] = {0}, mins[16] = {0};
       const float error = affine_choose(b->x, g, own, used.scale, used.min, scales, mins, &fit);
-      if (error < least) {
-        least = error;
+      if (error < min_error) {
+        min_error = error;
         best = used;
         y->d = d;
         y->dmin = dmin;

@@ -5,7 +5,7 @@
  * takes scales that put its largest element at, or a little beside, the largest code, fits each to the codes that it
  * leads to, keeps the best and repeats the two steps on it. In formats with a scale of scales, the block's d is such
  * that the largest group scale becomes the largest integer; each group then takes the integer, of three around its own
- * scale, with the least error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
+ * scale, with the smallest error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
  * A second d, with a slightly smaller largest integer, is tried for the sake of its rounding (search_end). Errors are always those of the decoded block. */
 #ifndef SKEEP_SEARCH_SCALED_H
 #define SKEEP_SEARCH_SCALED_H
@@ -60,12 +60,12 @@ static inline float scaled_error(const float *x, int n, const struct scaled_code
 
 /* The element of largest magnitude, with its sign. */
 static inline float search_extreme(const float *x, int n) {
-  v8 most = v8_set(0), least = v8_set(0);
+  v8 max_x = v8_set(0), min_x = v8_set(0);
   for (int j = 0; j < n; j += 8) {
-    most = v8_max(most, v8_load(x + j));
-    least = v8_min(least, v8_load(x + j));
+    max_x = v8_max(max_x, v8_load(x + j));
+    min_x = v8_min(min_x, v8_load(x + j));
   }
-  const float hi = v8_largest(most), lo = -v8_largest(v8_sub(v8_set(0), least));
+  const float hi = v8_largest(max_x), lo = -v8_largest(v8_sub(v8_set(0), min_x));
   return hi > -lo ? hi : lo;
 }
 
@@ -150,7 +150,7 @@ struct scaled_grid {
 static inline uint16_t scaled_block(const struct search_block *b, const struct scaled_grid *g,
                                     const struct scaled_codes *c, const struct scaled_search *how, int8_t *scales,
                                     uint8_t *index) {
-  float own[16], largest = 0, least = INFINITY;
+  float own[16], largest = 0, min_error = INFINITY;
   uint16_t half = SEARCH_NAN;
   memset(scales, 0, (size_t)g->groups);
   if (!(b->unit > 0)) return scaled_trivial(b, g->groups * g->n, c, index);
@@ -186,8 +186,8 @@ static inline uint16_t scaled_block(const struct search_block *b, const struct s
         xq += (double)chosen[i] * a;
         qq += (double)chosen[i] * chosen[i] * q;
       }
-      if (total < least) {
-        least = total;
+      if (total < min_error) {
+        min_error = total;
         half = h;
         best_d = d;
         memcpy(scales, chosen, (size_t)g->groups);

@@ -15,13 +15,13 @@ struct search_block {
 };
 
 static inline void search_load(const skeep_f32_any *x, int n, struct search_block *b) {
-  v8 most = v8_set(0), not_finite = v8_set(0);
+  v8 max_abs = v8_set(0), not_finite = v8_set(0);
   for (int j = 0; j < n; j += 8) {
     const v8 v = v8_load(x + j);
-    most = v8_max(v8_abs(v), most);
+    max_abs = v8_max(v8_abs(v), max_abs);
     not_finite = v8_add(not_finite, v8_mul(v, v8_set(0)));
   }
-  const float largest = v8_largest(most);
+  const float largest = v8_largest(max_abs);
   b->unit = largest;
   if (v8_sum(not_finite) != 0) b->unit = NAN;
   if (!(b->unit > 0)) return;
@@ -47,19 +47,19 @@ static inline uint16_t search_half(float *d, float unit) {
   *d = skeep_f16_to_f32(h) / unit;
   return h;
 }
-/* Of the integers from `most` (either sign) towards zero, but for `most` itself, the one of the next few for which
- * value divided by it loses least when it becomes a half: where all else is exact, as in a constant block, that loss is
- * the whole error. */
-static inline float search_end(float value, float most, float unit) {
-  const float step = most > 0 ? -1 : 1;
-  float best = most + step, least = INFINITY;
-  for (int i = 1; i <= 8 && (most + (float)i * step) * most > 0; i++) {
-    const float end = most + (float)i * step, exact = value / end;
+/* One of the next 8 integers after `largest` (of either sign) towards zero, zero excluded: the one by which value can be
+ * divided with the smallest rounding error when the quotient is stored as a half. Where all else is exact, as in a block of
+ * equal elements, that is the whole error. */
+static inline float search_end(float value, float largest, float unit) {
+  const float step = largest > 0 ? -1 : 1;
+  float best = largest + step, min_loss = INFINITY;
+  for (int i = 1; i <= 8 && (largest + (float)i * step) * largest > 0; i++) {
+    const float end = largest + (float)i * step, exact = value / end;
     float d = exact;
     (void)search_half(&d, unit);
     const float loss = fabsf(d - exact) * fabsf(end);
-    if (loss < least) {
-      least = loss;
+    if (loss < min_loss) {
+      min_loss = loss;
       best = end;
     }
   }

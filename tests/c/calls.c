@@ -634,16 +634,16 @@ static void nothing(void) {}
 static void test_stacks(void) {
   char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   NEED(stack != MAP_FAILED);
-  const size_t least = stack_of(stack, nothing);
-  size_t most = 0;
+  const size_t baseline = stack_of(stack, nothing);
+  size_t largest = 0;
   for (size_t i = 0; i < COUNT; i++) {
-    const size_t n = stack_of(stack, rows[i].run) - least;
+    const size_t n = stack_of(stack, rows[i].run) - baseline;
     char found[96];
     snprintf(found, sizeof found, "%s takes %zu bytes", rows[i].name, n);
     check_note(n <= SKEEP_STACK, __FILE__, __LINE__, "a small stack is enough", found);
-    if (n > most) most = n;
+    if (n > largest) largest = n;
   }
-  printf("a thread takes %zu bytes of stack, a call at most %zu more\n", least, most);
+  printf("a thread takes %zu bytes of stack, a call at most %zu more\n", baseline, largest);
   munmap(stack, STACK);
 }
 #endif

@@ -13,13 +13,13 @@ void DENSE(encode_mxfp4)(const float *in, size_t count, void *blocks) {
     /* The largest magnitude is in [1, 4) * unit, the largest code 12. */
     int power;
     (void)frexpf(b.unit, &power); /* unit = 2^(power - 1) */
-    float least = INFINITY, best = 0;
+    float min_error = INFINITY, best = 0;
     for (int k = -4; k <= 0; k++) {
       const int e = power - 1 + k + 128;
       if (e < 0 || e > 255) continue;
       const float scale = ldexpf(1, k), error = scaled_error(b.x, 32, &codes_e2m1, scale);
-      if (error < least) {
-        least = error;
+      if (error < min_error) {
+        min_error = error;
         best = scale;
         y->e = (uint8_t)e;
       }

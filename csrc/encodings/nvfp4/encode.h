@@ -15,11 +15,11 @@ void DENSE(encode_nvfp4)(const float *in, size_t count, void *blocks) {
       const float extreme = fabsf(search_extreme(b.x, 16)) * b.unit;
       int first = 1;
       while (first < 0x7e && 6 * skeep_ue4m3((uint8_t)first) < extreme) first++;
-      float least = INFINITY, best = 0;
+      float min_error = INFINITY, best = 0;
       for (int e = first > 8 ? first - 8 : 1; e <= first + 1 && e < 0x7f; e++) {
         const float scale = 0.5f * skeep_ue4m3((uint8_t)e) / b.unit, error = scaled_error(b.x, 16, &codes_e2m1, scale);
-        if (error < least) {
-          least = error;
+        if (error < min_error) {
+          min_error = error;
           best = scale;
           y->d[g] = (uint8_t)e;
         }

@@ -1,7 +1,7 @@
 /* Five trits a byte. */
 #include "search/ternary_template.h"
 
-/* Five trits a byte: with v the number whose base-3 digits they are, the byte is the least that is not below
+/* Five trits a byte: with v the number whose base-3 digits they are, the byte is the smallest that is not below
  * v * 256 / 243, which is what decoding by multiplication needs. */
 static inline uint8_t ternary_byte(const uint8_t *code, int stride, int trits) {
   uint32_t v = 0;

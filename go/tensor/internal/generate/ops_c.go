@@ -113,14 +113,15 @@ func (all *ops) prototype(o *op) string {
 // opTable is csrc/generated/ops_table.h.
 func opTable(all *ops) []byte {
 	var b bytes.Buffer
-	most := 0
+	largest := 0
 	for _, o := range all.byID {
-		most = max(most, len(o.operands()))
+		largest = max(largest, len(o.operands()))
 	}
 	b.WriteString("/* " + fromOps + ": one row for each operation.\n" +
-		" * The including file defines SKEEP_OP(NAME, name, as, any_order, key, other, operands, {layouts, role, optional}, ...): which rows of\n" +
-		" * the kernel table are chosen (of which operation, by which operands, -1 for none) and what the operands are. */\n")
-	fmt.Fprintf(&b, "#define SKEEP_OP_OPERANDS %d /* the most of them */\n", most)
+		" * The including file defines SKEEP_OP(NAME, name, as, any_order, key, other, operands, {layouts, role, optional}, ...).\n" +
+		" * as: the operation among whose kernels one is chosen. any_order: the order of the key operand does not matter. key, other: the\n" +
+		" * operands by which the kernel is chosen, -1 = none. operands: how many there are; a description of each follows. */\n")
+	fmt.Fprintf(&b, "#define SKEEP_OP_OPERANDS %d /* max, over all operations */\n", largest)
 	for _, o := range all.byID {
 		as := o.name
 		if o.by.as != "" {
