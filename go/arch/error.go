@@ -8,14 +8,14 @@ import (
 	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
-// What is wrong with the metadata of a model, in kinds; errors.Is finds them in *Error.
+// The sentinel errors that an *Error wraps.
 var (
 	ErrMissing     = errors.New("missing")       // a required key is absent
 	ErrInvalid     = errors.New("invalid")       // a value of the wrong kind, out of range, or contradicting another
-	ErrUnsupported = errors.New("not supported") // a variant of the architecture that no family here describes
+	ErrUnsupported = errors.New("not supported") // a variant of the architecture that this package does not describe
 )
 
-// Error says which metadata key or tensor of a file does not describe a model, and why.
+// Error says which metadata key or tensor of a file is missing, invalid or unsupported, and why.
 type Error struct {
 	File   string // Header.Name
 	Key    string // metadata key, or ""
@@ -35,8 +35,8 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnknownArchError says that general.architecture names no family of this package. Header and payload
-// may be looked at all the same.
+// UnknownArchError says that general.architecture names an unsupported architecture. The header and payload of such a
+// file can still be inspected.
 type UnknownArchError struct {
 	File  string
 	Arch  string
@@ -47,7 +47,7 @@ func (e *UnknownArchError) Error() string {
 	return fmt.Sprintf("arch: architecture %.64q is unknown; known are %s%s", e.Arch, strings.Join(e.Known, ", "), in(e.File))
 }
 
-// MissingTensorsError lists all tensors that a model needs and its file lacks.
+// MissingTensorsError lists all required tensors that are not in the file.
 type MissingTensorsError struct {
 	File  string
 	Names []string // in the order of the model

@@ -9,14 +9,14 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Effect is what becomes of a metadata key, or of a tensor, that could change results.
+// Effect says how a metadata key or tensor that could change results is handled.
 type Effect uint8
 
 // The effects.
 const (
 	Read     Effect = iota + 1 // taken into account
-	Refused                    // no code here computes it: a file that states it is not run
-	Harmless                   // changes no result of what is computed here
+	Refused                    // not supported: a file that has it is not run
+	Harmless                   // does not change any result
 )
 
 var effectNames = [...]string{Read: "read", Refused: "refused", Harmless: "harmless"}
@@ -29,24 +29,24 @@ func (e Effect) String() string {
 	return effectNames[e]
 }
 
-// Fact is a row of a table of facts: a metadata key or a form of tensors' names, and what becomes of it. A key
-// cannot be read unless its row says so, since reading goes through the table.
+// Fact is a row of a table of facts: how a metadata key, or tensors with a pattern of names, are handled. Keys are read
+// only through the table, so a key without a Read row cannot be read.
 type Fact struct {
-	Name    string   // of a family's key: without the architecture's prefix. One * stands for any text
-	Aliases []string // other names that writers give the same key
+	Name    string   // for keys of an architecture, without its prefix; a * stands for any text
+	Aliases []string // other names of the same key
 	Effect  Effect
-	// Default is what an absent key that is read stands for: a number, or words if it follows from others;
-	// nil if it is required.
+	// Default is the value of a Read key that is absent: a number, or a description if it follows from other keys; nil
+	// if the key is required.
 	Default any
-	Usual   []any  // of a refused key: float64, bool or string values that ask for what is computed anyway
-	Reason  string // what it changes, or why it changes nothing
-	Source  string // who writes or defines it
+	Usual   []any  // values of a Refused key that are accepted, since they describe what is computed anyway: float64, bool or string
+	Reason  string // what the key or tensor changes, or why it changes nothing
+	Source  string // which software or specification defines it
 }
 
-// Facts is a table; of several rows for one name the first holds.
+// Facts is a table of facts. If several rows match a name, the first one applies.
 type Facts []Fact
 
-// Find is the row of a name.
+// Find returns the row that applies to a name.
 func (f Facts) Find(name string) (row Fact, ok bool) {
 	i := slices.IndexFunc(f, func(x Fact) bool { return matches(x.Name, name) || slices.Contains(x.Aliases, name) })
 	if i < 0 {
@@ -63,7 +63,7 @@ func matches(pattern, name string) bool {
 	return len(name) >= len(begin)+len(end) && strings.HasPrefix(name, begin) && strings.HasSuffix(name, end)
 }
 
-// Refuses reports whether a file that states the value is not to be run. Of an array every element counts.
+// Refuses reports whether a file with this value must not be run. For an array it checks every element.
 func (x Fact) Refuses(v Value) bool {
 	if x.Effect != Refused {
 		return false
@@ -92,8 +92,8 @@ func (x Fact) Refuses(v Value) bool {
 	})
 }
 
-// FactsOf is the table of keys under an architecture's prefix: those of its family, then those of designs that no
-// family here has. It is nil for an unknown architecture.
+// FactsOf returns the table of keys under an architecture's prefix: first the keys of its family, then keys of
+// unsupported designs. It is nil for an unknown architecture.
 func FactsOf(architecture string) Facts {
 	f, ok := families[architecture]
 	if !ok {
@@ -102,14 +102,14 @@ func FactsOf(architecture string) Facts {
 	return slices.Concat(f.keys, otherDesigns)
 }
 
-// FileFacts is the table of keys that are no architecture's and no tokenizer's.
+// FileFacts returns the table of keys that belong to neither an architecture nor a tokenizer.
 func FileFacts() Facts { return slices.Clone(fileKeys) }
 
-// TensorFacts is the table of tensors beside those of the family. One that no row knows is refused.
+// TensorFacts returns the table of tensors that are not part of a family. A tensor that matches no row is refused.
 func TensorFacts() Facts { return slices.Clone(otherTensors) }
 
-// UnknownKeys lists the keys under the architecture's own prefix that no row knows, sorted: nobody can say what
-// they change. It is empty for an unknown architecture.
+// UnknownKeys lists, sorted, the keys under the architecture's prefix that are in no table of facts, so that their
+// effect is unknown. It is empty for an unknown architecture.
 func UnknownKeys(h Header) (keys []string) {
 	r := &reader{h: h}
 	name := r.text("general.architecture", false)

@@ -10,16 +10,16 @@ import (
 // kvRound is what the capacity of a cache is a multiple of.
 const kvRound = 32
 
-// KV is what the caches of a run are sized by.
+// KV holds the numbers that determine the size of the KV caches.
 type KV struct {
 	Context   int // positions of one sequence, at least 1
-	Chunk     int // tokens of one step at most, at least 1
-	Sequences int // 1 unless run in parallel
+	Chunk     int // maximum tokens of one step, at least 1
+	Sequences int // number of sequences that share the caches, at least 1
 }
 
-// Capacity is the number of slots of one sequence in the layer's caches: the whole context, or the
-// window and the step that is being stored, rounded up to a multiple of 32. The slot of a position is
-// position mod capacity. 0 for a layer without attention.
+// Capacity is the number of slots per sequence in the layer's caches: the whole context, or with a sliding window the
+// window plus one step, rounded up to a multiple of 32. The slot of a position is position mod capacity. It is 0 for a
+// layer without attention.
 func (l *Layer) Capacity(kv KV) int {
 	if l.Heads == 0 {
 		return 0
@@ -31,8 +31,8 @@ func (l *Layer) Capacity(kv KV) int {
 	return (n + kvRound - 1) / kvRound * kvRound
 }
 
-// Caches are the shapes of the layer's caches of keys and values: [sequence, kv_head, slot, head_dim].
-// Plan and allocation both ask here. ok is false for a layer without attention.
+// Caches returns the shapes of the layer's caches of keys and values: [sequence, kv_head, slot, head_dim]. ok is false
+// for a layer without attention.
 func (l *Layer) Caches(kv KV) (k, v tensor.Shape, ok bool) {
 	if l.Heads == 0 {
 		return tensor.Shape{}, tensor.Shape{}, false
@@ -42,8 +42,8 @@ func (l *Layer) Caches(kv KV) (k, v tensor.Shape, ok bool) {
 		tensor.ShapeOf(n, int64(l.KVHeads), slots, int64(l.ValueDim)), true
 }
 
-// KVBytes is the payload of all caches in a format. Errors are the format's: a head that is no whole
-// number of blocks, or more bytes than an int64 holds.
+// KVBytes is the size of all KV caches in format f. Errors are those of f.Bytes: a head that is not a whole number of
+// blocks, or a size beyond int64.
 func (m *Model) KVBytes(kv KV, f tensor.Format) (int64, error) {
 	total := int64(0)
 	for i := range m.Layers {
@@ -64,11 +64,10 @@ func (m *Model) KVBytes(kv KV, f tensor.Format) (int64, error) {
 	return total, nil
 }
 
-// LayerBytes is the most that the results of one layer of a step take, or of what stands before the first
-// or behind the last: every result of every op, and the quantized form of every input of a product, each
-// padded to 64 bytes. tokens are the rows of the step, logits those that logits are computed for. A step
-// needs twice as much, since results live until the end of the next layer. A trace of the model gives
-// less, since results whose last reader is gone may be overwritten. Absurd sizes stop at the largest int64.
+// LayerBytes is an upper bound of the memory for the results of one layer, or of the ops before the first or after the
+// last layer: every result of every op, and the quantized copy of every input of a product, each padded to 64 bytes.
+// tokens is the number of rows of the step; logits is the number of rows for which logits are computed. A step needs
+// twice this size, since results live until the end of the next layer. The result saturates at the largest int64.
 func (m *Model) LayerBytes(tokens, logits int) int64 {
 	const align = 64
 	t, total, peak := uint64(tokens), uint64(0), uint64(0)

@@ -1,6 +1,6 @@
-// Package arch says what a model file's metadata tells of a model: hyperparameters, geometry per
-// layer, the role of each tensor, which tensors are required. It reads a neutral Header, so that
-// GGUF files, safetensors headers and tests serve alike, and it never sees a payload byte.
+// Package arch derives the description of a model from the metadata of its file: hyperparameters, the geometry of each
+// layer, the role of each tensor, and which tensors are required. It reads the interface Header, which does not depend
+// on a file format, and never reads payload.
 package arch
 
 import (
@@ -43,7 +43,7 @@ var kinds = [...]struct {
 // Valid reports whether k is one of the kinds above.
 func (k Kind) Valid() bool { return k < Kind(len(kinds)) }
 
-// Size is the bytes of one value, 0 for strings, arrays and unknown kinds.
+// Size is the size of one value in bytes, 0 for strings, arrays and unknown kinds.
 func (k Kind) Size() int {
 	if !k.Valid() {
 		return 0
@@ -59,8 +59,8 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
-// Value is one metadata value. A getter of another kind than the value's returns ok = false; Int and
-// Uint accept every integer kind that holds the number exactly, Float every number.
+// Value is one metadata value. A getter returns ok = false if the value has another kind. Int and Uint accept a value
+// of any integer kind that they can represent exactly; Float accepts every number.
 type Value interface {
 	Kind() Kind
 	Int() (v int64, ok bool)
@@ -71,34 +71,33 @@ type Value interface {
 	Array() (v Values, ok bool)
 }
 
-// Values is an array value, read lazily: At(i) decodes one element and keeps nothing.
+// Values is an array value. It is decoded lazily: At decodes one element on each call.
 type Values interface {
 	Elem() Kind // the kind of the elements
 	Len() int
 	At(i int) Value // panics like a slice when i is out of range
-	// Text returns element i of a string array without an intermediate Value; "" when the elements are
-	// no strings.
+	// Text returns element i of a string array without making a Value; "" if the elements are not strings.
 	Text(i int) string
 }
 
-// UnknownEncoding is the Encoding of a tensor whose type number is none of a file format's: it has no
-// row in the encoding table, and TensorInfo.Type tells the number.
+// UnknownEncoding is the Encoding of a tensor whose type number is unknown: it has no row in the encoding table.
+// TensorInfo.Type holds the number.
 const UnknownEncoding tensor.Encoding = 1<<16 - 1
 
 // TensorInfo describes one tensor of a file. Shape is logical, rows first: the reverse of GGUF's order.
 type TensorInfo struct {
 	Name     string
-	Encoding tensor.Encoding // without a row in the table, or with a retired one, when Bytes is -1
-	Type     uint32          // the file's own type number; differs from Encoding only for UnknownEncoding
+	Encoding tensor.Encoding // unknown or retired if Bytes is -1
+	Type     uint32          // type number in the file; equals Encoding unless that is UnknownEncoding
 	Shape    tensor.Shape
 	Offset   int64  // bytes from the start of the tensor data of its file
-	Bytes    int64  // payload bytes; -1 when the size of the type is unknown: such a tensor cannot be read
-	Reserved int64  // bytes up to the next tensor or the end of the file: bounds Bytes when that is -1
-	AliasOf  string // an earlier tensor with the same bytes and the same type, else ""
-	File     int    // which part of a split set
+	Bytes    int64  // size of the payload; -1 if the size of the type is unknown, and the tensor cannot be read
+	Reserved int64  // bytes up to the next tensor or the end of the file: an upper bound of the size if Bytes is -1
+	AliasOf  string // earlier tensor that shares bytes and type with this one, or ""
+	File     int    // index of the part of a split set
 }
 
-// TypeName is the encoding's name as GGUF spells it, or "type 200" for a number without a name.
+// TypeName is the encoding's name as GGUF spells it, or "type 200" for an unknown type number.
 func (t *TensorInfo) TypeName() string {
 	if t.Encoding == UnknownEncoding {
 		return fmt.Sprintf("type %d", t.Type)
@@ -106,7 +105,7 @@ func (t *TensorInfo) TypeName() string {
 	return t.Encoding.String()
 }
 
-// Header is what a model file says before its payload. Implementations are safe for concurrent use.
+// Header gives access to everything in a model file except its payload. Implementations are safe for concurrent use.
 type Header interface {
 	Name() string // for messages, e.g. the file's path
 	Keys() iter.Seq[string]

@@ -7,24 +7,24 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Layer is the geometry of one layer. A layer without attention has Heads = 0, one without a
-// feed-forward part FF = 0.
+// Layer is the geometry of one layer. A layer without attention has Heads = 0; a layer without a feed-forward part has
+// FF = 0.
 type Layer struct {
 	Heads, KVHeads    int
 	KeyDim, ValueDim  int               // of one head
 	FF                int               // width of the feed-forward part; of one expert when Model.Experts > 0
-	Window            int               // a position sees so many up to itself; 0 = all
-	Rope              tensor.RopeParams // AttnFactor is all that cosine and sine are multiplied by
+	Window            int               // sliding window: a position attends to this many positions up to itself; 0 = all
+	Rope              tensor.RopeParams // AttnFactor is the complete factor of cosine and sine
 	AttnScale         float32           // of q·k
 	AttnSoftcap       float32           // 0 = none
-	QKNorm, PostNorms bool              // norms of queries and keys; norms behind attention and feed-forward
+	QKNorm, PostNorms bool              // has norms of queries and keys; has norms after attention and feed-forward
 }
 
-// Model is what a file's metadata say of a model. It is not modified after Describe.
+// Model is the description of a model from its file's metadata. It is immutable.
 type Model struct {
 	Arch         string
 	Name         string // general.name, or ""
-	Context      int    // positions it was trained for
+	Context      int    // number of positions that the model was trained for
 	Width        int    // of the residual stream
 	Vocab        int
 	Layers       []Layer
@@ -32,28 +32,28 @@ type Model struct {
 	EmbedScale   float32 // of embeddings; 1 = none
 	Activation   tensor.GLUForm
 	FinalSoftcap float32 // of logits; 0 = none
-	Experts      int     // 0: the feed-forward part is dense
+	Experts      int     // number of experts; 0: the feed-forward part is dense
 	ExpertsUsed  int
-	TiedHead     bool // the embedding table is the head too
+	TiedHead     bool // the embedding table is also the output head
 
-	// Tensors is every tensor that the family knows of, in the order of the model; optional ones also
-	// when absent.
+	// Tensors lists every tensor that the family defines, in the order of the model, including absent optional ones.
 	Tensors []Tensor
-	// Unused names the file's tensors that the model does not read and that change nothing, in file order.
+	// Unused lists the names of tensors in the file that the model does not use and that do not change results, in file
+	// order.
 	Unused []string
 
 	index map[tensor.ID]int
 }
 
-// Tensor is a tensor of a model.
+// Tensor is a tensor that a model defines.
 type Tensor struct {
 	ID       tensor.ID
 	Shape    tensor.Shape // rows first
 	Optional bool
-	Index    int // into Header.Tensors; -1 when the file does not hold it
+	Index    int // into Header.Tensors; -1 if it is not in the file
 }
 
-// Find is the model's tensor of an ID, ok only when the file holds it.
+// Find returns the tensor with an ID. ok is false if the file does not contain it.
 func (m *Model) Find(id tensor.ID) (t Tensor, ok bool) {
 	i, ok := m.index[id]
 	if !ok || m.Tensors[i].Index < 0 {
@@ -62,7 +62,7 @@ func (m *Model) Find(id tensor.ID) (t Tensor, ok bool) {
 	return m.Tensors[i], true
 }
 
-// Architectures lists the values of general.architecture that Describe knows, sorted.
+// Architectures lists the values of general.architecture that Describe supports, sorted.
 func Architectures() []string {
 	names := make([]string, 0, len(families))
 	for name := range families {
@@ -72,9 +72,9 @@ func Architectures() []string {
 	return names
 }
 
-// Describe reads the hyperparameters of a model and finds its tensors; it reads no payload. A key or tensor that
-// would change results in a way that no code here computes is refused (see FactsOf, FileFacts, TensorFacts), so what is
-// described is the whole model. Errors: *UnknownArchError, *Error naming a key or tensor, *MissingTensorsError.
+// Describe reads the hyperparameters of a model and finds its tensors. It reads no payload. A key or tensor that would
+// change results in an unsupported way is an error (see FactsOf, FileFacts, TensorFacts), so the description is
+// complete. Errors are *UnknownArchError, *Error, which names a key or tensor, or *MissingTensorsError.
 func Describe(h Header) (*Model, error) {
 	r := &reader{h: h}
 	r.refuse("", fileKeys)

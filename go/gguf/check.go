@@ -10,7 +10,7 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Finding is something in a tensor's payload that a sound model rarely holds.
+// Finding is suspicious data in a tensor's payload: a valid model rarely has it.
 type Finding struct {
 	Tensor string
 	Kind   FindingKind
@@ -19,13 +19,13 @@ type Finding struct {
 	Count  int64 // places in the tensor
 }
 
-// FindingKind says what was found.
+// FindingKind is the kind of a finding.
 type FindingKind uint8
 
 // The kinds of findings.
 const (
-	NotFinite FindingKind = iota // a scale or a dense element is NaN or infinite: results will be
-	ZeroBlock                    // every byte of a block is zero: a hole in a partly downloaded file, or weights that are not used
+	NotFinite FindingKind = iota // a scale or a dense element is NaN or infinite, and so will be results
+	ZeroBlock                    // all bytes of a block are zero: an incomplete download, or unused weights
 )
 
 // String describes the finding.
@@ -37,9 +37,9 @@ func (f Finding) String() string {
 	return fmt.Sprintf("tensor %s: %d %s, the first is block %d of row %d", quote(f.Tensor), f.Count, what, f.Block, f.Row)
 }
 
-// Check reads a tensor's payload and looks for what is suspicious; of each kind it tells the first place
-// and the number. No finding is no proof: codes of blocks are not judged. Scratch is bounded. Errors are
-// those of Payload, of reading, and ctx's.
+// Check reads a tensor's payload and looks for suspicious data. For each kind of finding it returns the first place and
+// the count. A tensor without findings may still be damaged, since the codes in blocks cannot be checked. Scratch
+// memory is bounded. Errors are those of Payload, of reading, and of ctx.
 func (f *File) Check(ctx context.Context, name string) ([]Finding, error) {
 	p, err := f.Payload(name)
 	if err != nil {

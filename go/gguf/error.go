@@ -8,22 +8,22 @@ import (
 	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
-// What is wrong with a file, in kinds; errors.Is finds them in every error of this package.
+// The sentinel errors. Every error of this package about a file wraps one of them or an I/O error.
 var (
 	ErrFormat      = errors.New("not a valid GGUF file") // the bytes contradict the format or each other
-	ErrTruncated   = errors.New("file too short")        // something reaches past the end of the file
-	ErrUnsupported = errors.New("not supported")         // valid perhaps, but not understood by this package
+	ErrTruncated   = errors.New("file too short")        // a part of the header or a tensor lies past the end of the file
+	ErrUnsupported = errors.New("not supported")         // possibly valid, but this package cannot read it
 	ErrLimit       = errors.New("limit exceeded")        // larger than any real file; see Options.MaxHeader
 	ErrSplit       = errors.New("split set broken")      // a part is missing, foreign or misnamed
 	ErrNotFound    = errors.New("no such tensor")
 	ErrChanged     = errors.New("file changed since its header was read") // by its length or time of modification
-	ErrInUse       = errors.New("file in use")                            // what would be written is read: an input, or open or mapped in this process
+	ErrInUse       = errors.New("file in use")                            // the file to be replaced is an input, or is open or mapped in this process
 )
 
-// Error says what is wrong with a file, and where. Err is one of the sentinels above or an I/O error.
+// Error says what is wrong with a file, and where. Err is a sentinel error of this package or an I/O error.
 type Error struct {
 	File   string // the file's name, "" when it has none
-	Offset int64  // byte of the file that the problem was met at, -1 when it is none of the header's
+	Offset int64  // where in the file the problem was found; -1 if it is not in the header
 	Field  string // header field or metadata key, or ""
 	Tensor string // the tensor's name, or ""
 	Reason string

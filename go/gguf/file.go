@@ -1,16 +1,17 @@
-// Package gguf reads and writes GGUF model files: versions 1 to 3 (written are 2 and 3), either byte order,
-// split sets. It reads headers without their payload, in few reads and with few allocations, and it trusts
-// no byte of them: every malformed file is an *Error that names the field or tensor, in bounded time and
-// memory. It writes from front to back, and files appear under their names when they are complete.
+// Package gguf reads GGUF model files of versions 1 to 3 and writes versions 2 and 3, in either byte order, as single
+// files or split sets. It reads a header without the payload, with few reads and allocations. Headers are not trusted:
+// a malformed file is an *Error that names the field or tensor, found in bounded time and memory. Files are written
+// sequentially and get their names only when they are complete.
 //
-// Where readers of the format disagree, this one decides:
-//   - general.alignment is a power of two from 1 to 1 MiB, of any integer kind; absent means 32.
-//   - an offset is a multiple of the alignment. Tensors may stand in any order and with holes between
-//     them; two may share bytes only with the same range and type, and then one is an alias.
-//   - an extent may be zero; such a tensor has no bytes. At most 4 dimensions; none is a scalar.
+// Where readers of the format disagree, this package follows these rules:
+//   - general.alignment is a power of two from 1 to 1 MiB, of any integer kind. If it is absent, the alignment is 32.
+//   - an offset is a multiple of the alignment. Tensors may be stored in any order and with gaps between them. Two
+//     tensors may share bytes only if they have the same range and type; the later one is then an alias.
+//   - an extent may be zero; such a tensor has no bytes. A tensor has at most 4 dimensions; one without dimensions is a
+//     scalar.
 //   - every row is a whole number of blocks.
-//   - keys, names and texts are bytes, kept as they are. Names are of any length but not empty, and
-//     neither a key nor a tensor occurs twice, in a split set neither.
+//   - keys, names and texts are byte strings and are kept unchanged. Names have any length but are not empty. No key
+//     and no tensor name occurs twice in a file or split set.
 //   - a tensor of a type that is unknown, or whose layout is retired, is listed with Bytes = -1;
 //     reading it is an error.
 //   - a boolean is a byte of 0 or 1.
@@ -30,9 +31,9 @@ import (
 	"github.com/skeep-project/skeep/go/arch"
 )
 
-// File is the header of a GGUF file or of a whole split set, and access to its payload. It implements
-// arch.Header. Values and texts that it hands out stay valid after Close and keep the header's bytes
-// reachable. Safe for concurrent use, but for Close.
+// File holds the header of a GGUF file or split set and reads its payload. It implements arch.Header. The values and
+// texts that it returns stay valid after Close and keep the header's bytes reachable. All methods except Close are safe
+// for concurrent use.
 type File struct {
 	name      string
 	parts     []Part
@@ -47,20 +48,20 @@ type File struct {
 
 var _ arch.Header = (*File)(nil)
 
-// Part is one file of a split set; a file that is no split set has one.
+// Part is one file of a split set. A single file has one part.
 type Part struct {
-	Path       string // "" when it was read without a name
+	Path       string // "" if it was read without a name
 	Size       int64  // bytes of the file
 	Alignment  int64
-	DataOffset int64 // byte that the tensor data begins at; arch.TensorInfo.Offset counts from there
+	DataOffset int64 // where the tensor data begins; arch.TensorInfo.Offset counts from there
 
 	r      io.ReaderAt
 	closer io.Closer // nil when r is the caller's
 	opened fs.FileInfo
 }
 
-// Verify returns an *Error that wraps ErrChanged when the file is no longer as long, or as old, as when its header was
-// read. Of what Read was given nothing can be told: nil. Payload asks after every read.
+// Verify returns an *Error that wraps ErrChanged if the file's length or modification time has changed since its header
+// was read. It always returns nil for a File made by Read. Payload verifies after every read.
 func (p Part) Verify() error {
 	file, ok := p.closer.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
@@ -76,22 +77,22 @@ func (p Part) Verify() error {
 	return &Error{File: p.Path, Offset: -1, Reason: fmt.Sprintf("changed since its header was read: %d bytes then, %d now", p.opened.Size(), now.Size()), Err: ErrChanged}
 }
 
-// OSFile is the part's open file, for mapping; nil when it was not opened by Open. It belongs to the
-// File and is valid until Close.
+// OSFile is the part's open file, for mapping; nil if Open did not open it. It belongs to the File and is valid until
+// Close.
 func (p Part) OSFile() *os.File {
 	f, _ := p.closer.(*os.File)
 	return f
 }
 
-// Options say how a file is read. The zero Options are the usual ones.
+// Options configure how a file is read. The zero Options are the usual ones.
 type Options struct {
-	// Name is what File.Name returns, and for Read what messages call the file. Otherwise Open takes the path and Read
-	// has none.
+	// Name is the file's name in File.Name and in messages. The default is the path; for Read it is empty.
 	Name string
-	// MaxHeader is how many bytes a header may have, 2³²-1 at most; 0 is 64 MiB. Reading takes up to twice as much memory.
+	// MaxHeader is the maximum size of a header in bytes, at most 2³²-1; 0 is 64 MiB. Reading needs up to twice as much
+	// memory.
 	MaxHeader int64
-	// HeaderOnly accepts a file that is shorter than its header says: File.Truncated then tells. Reading a tensor that is
-	// not there remains an error.
+	// HeaderOnly accepts a file that is shorter than its header requires; File.Truncated reports it. Reading a missing
+	// tensor is still an error.
 	HeaderOnly bool
 	// SinglePart reads one part of a split set on its own, instead of the set.
 	SinglePart bool
@@ -105,9 +106,9 @@ func (o *Options) maxHeader() int64 {
 	return min(max(o.MaxHeader, 0), math.MaxUint32)
 }
 
-// Read reads the header of the file of size bytes that r holds. The File reads payload from r, which
-// stays the caller's. A part of a split set is an error without Options.SinglePart, for its siblings are out of
-// reach. Errors are *Error.
+// Read reads the header of a file of size bytes from r. The File reads payload from r; the caller keeps ownership of r.
+// A part of a split set is an error unless Options.SinglePart is set, since the other parts cannot be found. Errors are
+// *Error.
 func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
 	src := source{r: r, size: size}
 	p, err := parse(src.r, src.size, o.Name, o.maxHeader(), o.HeaderOnly)
@@ -125,13 +126,12 @@ func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
 	return newFile(o.Name, []*parsed{p}, []source{src})
 }
 
-// Open reads the header of the file at path, and of all its siblings when it is one part of a split set
-// named NAME-00001-of-00003.gguf. The result holds the files open: Close it. Errors are *Error, or wrap
-// the operating system's.
+// Open reads the header of the file at path. If that is a part of a split set, named NAME-00001-of-00003.gguf, it opens
+// all parts. The File keeps the files open; the caller must Close it. Errors are *Error or wrap errors of the operating
+// system.
 func Open(path string, o Options) (*File, error) { return open(openOS, path, o) }
 
-// OpenFS is Open within a file system, whose files must be io.ReaderAts, as those of embed.FS, os.DirFS
-// and fstest.MapFS are.
+// OpenFS is Open within fsys. Its files must implement io.ReaderAt, as those of embed.FS, os.DirFS and fstest.MapFS do.
 func OpenFS(fsys fs.FS, name string, o Options) (*File, error) {
 	return open(func(name string) (source, error) { return openFS(fsys, name) }, name, o)
 }
@@ -187,7 +187,7 @@ func irregular(path string) error {
 	return &Error{File: path, Offset: -1, Reason: "not a regular file", Err: ErrUnsupported}
 }
 
-// Holds reports whether path is, through whatever name or link, a file that f has open.
+// Holds reports whether path refers, under any name or link, to a file that f has open.
 func (f *File) Holds(path string) bool {
 	other, err := os.Stat(path)
 	if err != nil {
@@ -205,14 +205,14 @@ func (f *File) Holds(path string) bool {
 	return false
 }
 
-// Name is the path that was opened, or what WithName set.
+// Name is the path that was opened, or Options.Name.
 func (f *File) Name() string { return f.name }
 
 // Version is the version of the format: 1, 2 or 3.
 func (f *File) Version() int { return int(f.version) }
 
-// ByteOrder is the order of header and payload. Payload of a big-endian file is not what a little-endian
-// machine computes with: it can be read (ReadTensor converts), but must not be mapped.
+// ByteOrder is the byte order of header and payload. The payload of a big-endian file can be read (ReadTensor converts
+// it to little-endian), but must not be mapped for computation.
 func (f *File) ByteOrder() binary.ByteOrder { return f.order }
 
 // Parts lists the files, in order: one, or those of a split set.
@@ -242,8 +242,9 @@ func (f *File) Tensor(name string) (t arch.TensorInfo, ok bool) {
 	return f.tensors[i], true
 }
 
-// Truncated is the error of a file that is shorter than its header says, else nil. It names the first
-// tensor that is not whole and the bytes missing. Never set without HeaderOnly: there it fails the open.
+// Truncated returns an error if the file is shorter than its header requires, else nil. The error names the first
+// incomplete tensor and the number of missing bytes. Only a File opened with Options.HeaderOnly can be truncated;
+// otherwise opening such a file fails.
 func (f *File) Truncated() error { return f.truncated }
 
 // Close closes the files that Open or OpenFS opened. No other method may run at the same time; later

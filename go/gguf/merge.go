@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Merge writes f, one file or a split set, as the one file at path, as WriteFile does, but not onto a part of f:
-// ErrInUse. It ends with ctx.
+// Merge writes f, a file or split set, as a single file at path, as WriteFile does. If path is a part of f, the error
+// is ErrInUse. Canceling ctx ends it.
 func Merge(ctx context.Context, f *File, path string) error {
 	h := HeaderOf(f)
 	p, err := h.check()
@@ -17,22 +17,22 @@ func Merge(ctx context.Context, f *File, path string) error {
 	return writeFiles(p, []file{{p.metadata, 0, len(p.tensors)}}, []string{path}, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 
-// Split writes f as a split set that begins with prefix, as WriteSplit does, but not onto a part of f: ErrInUse.
-// It ends with ctx.
+// Split writes f as a split set whose paths begin with prefix, as WriteSplit does. If a path is a part of f, the error
+// is ErrInUse. Canceling ctx ends it.
 func Split(ctx context.Context, f *File, prefix string, limits PartLimits) (paths []string, err error) {
 	return writeSplit(prefix, HeaderOf(f), limits, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 
-// PartLimits bounds the parts of a split set; a limit of 0 is none. A part has at least one tensor, however
-// large that is.
+// PartLimits limits the size of the parts of a split set; 0 means no limit. Every part has at least one tensor, even if
+// that exceeds Bytes.
 type PartLimits struct {
 	Bytes   int64 // of one file
 	Tensors int
 }
 
-// WriteSplit is WriteFile for a split set, whose files are named PREFIX-00001-of-00003.gguf and so on. The
-// first holds the metadata, to which the keys of the split are added; write is the same as for one file.
-// It returns the paths. One part is a set too. When anything fails, older files of these names stay, all of them.
+// WriteSplit is WriteFile for a split set, whose files are named PREFIX-00001-of-00003.gguf and so on. The first file
+// holds the metadata, to which the keys of the split set are added. write is the same as for a single file. A set may
+// have only one part. It returns the paths. If anything fails, all existing files of these names stay.
 func WriteSplit(prefix string, h Header, limits PartLimits, write func(w *Writer) error) (paths []string, err error) {
 	return writeSplit(prefix, h, limits, nil, write)
 }

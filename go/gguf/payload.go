@@ -19,8 +19,8 @@ type Extent struct {
 	Bytes  int64
 }
 
-// Extent tells where the payload of a tensor lies. It is an *Error when there is no such tensor, when
-// the size of its type is unknown, or when the file is too short for it.
+// Extent returns where the payload of a tensor is stored. It is an *Error if there is no such tensor, if the size of
+// its type is unknown, or if the file is too short for it.
 func (f *File) Extent(name string) (Extent, error) {
 	e, _, err := f.extent(name)
 	return e, err
@@ -55,7 +55,7 @@ func (f *File) tensorError(name string, kind error, format string, args ...any) 
 	return &Error{File: file, Offset: -1, Tensor: name, Reason: fmt.Sprintf(format, args...), Err: kind}
 }
 
-// Payload reads a tensor's bytes as a little-endian file holds them. Safe for concurrent use.
+// Payload reads a tensor's bytes in little-endian order. It is safe for concurrent use.
 type Payload struct {
 	f    *File
 	name string
@@ -64,8 +64,8 @@ type Payload struct {
 	swap swapping
 }
 
-// Payload opens a tensor for reading. Errors are those of Extent; also a block type of a big-endian file
-// whose byte order nothing defines.
+// Payload opens a tensor for reading. Errors are those of Extent. A packed type whose big-endian byte order is
+// undefined is an error too, in a big-endian file.
 func (f *File) Payload(name string) (*Payload, error) {
 	at, t, err := f.extent(name)
 	if err != nil {
@@ -85,8 +85,8 @@ func (f *File) Payload(name string) (*Payload, error) {
 // Size is the number of bytes.
 func (p *Payload) Size() int64 { return p.at.Bytes }
 
-// ReadAt implements io.ReaderAt; offset 0 is the tensor's first byte. An error names the tensor, unless
-// it is io.EOF. A file that is no longer what it was when its header was read is one that wraps ErrChanged.
+// ReadAt implements io.ReaderAt; offset 0 is the tensor's first byte. Errors other than io.EOF name the tensor. If the
+// file has changed since its header was read, the error wraps ErrChanged.
 func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, p.f.tensorError(p.name, fs.ErrInvalid, "read at negative offset %d", off)
@@ -154,7 +154,7 @@ func readFull(r io.ReaderAt, b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadTensor writes a tensor's bytes to w, as a little-endian file holds them. Scratch is bounded.
+// ReadTensor writes a tensor's bytes to w, in little-endian order. Scratch memory is bounded.
 func (f *File) ReadTensor(name string, w io.Writer) error {
 	p, err := f.Payload(name)
 	if err != nil {

@@ -21,8 +21,8 @@ func partPath(prefix string, no, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", prefix, no, count)
 }
 
-// PartPaths lists the paths of all parts of the split set that path, by its name, is a part of: what Open may
-// read. It is path alone when that is not named NAME-00001-of-00003.gguf. No file is looked at.
+// PartPaths returns the paths of all parts of the split set to which path belongs by its name: the files that Open may
+// read. If path is not of the form NAME-00001-of-00003.gguf, it returns path alone. It does not access the file system.
 func PartPaths(path string) []string {
 	base := strings.LastIndexByte(path, '/') + 1
 	m := partName.FindStringSubmatch(path[base:])

@@ -15,11 +15,10 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// ErrPayload says that tensors were written otherwise than the header describes them: in another order,
-// with more bytes or with fewer.
+// ErrPayload says that tensors were written in another order, or with more or fewer bytes, than the header describes.
 var ErrPayload = errors.New("payload is not what the header describes")
 
-// Header is what a file to be written says before its payload.
+// Header describes a file to be written: everything before the payload.
 type Header struct {
 	Version   int              // 3, or 2; 0 is 3
 	ByteOrder binary.ByteOrder // of header and payload; nil is little-endian, and big-endian needs version 3
@@ -27,23 +26,22 @@ type Header struct {
 	Tensors   []TensorSpec     // in the order of their payload
 }
 
-// Pair is a metadata key and its value: one of another file, or one that NumberOf, TextOf, NumbersOf,
-// TextsOf or ArraysOf made.
+// Pair is a metadata key and its value. The value comes from another file or from NumberOf, TextOf, NumbersOf, TextsOf
+// or ArraysOf.
 type Pair struct {
 	Key   string
 	Value arch.Value
 }
 
-// TensorSpec describes a tensor to be written. Its rows are whole blocks; an extent may be zero.
+// TensorSpec describes a tensor to be written. Rows must be whole blocks; an extent may be zero.
 type TensorSpec struct {
 	Name     string
 	Encoding tensor.Encoding
 	Shape    tensor.Shape // rows first
 }
 
-// HeaderOf is what a file says, to be written again: metadata (those of the split set that it may be
-// excepted), tensors, byte order, and the version unless that is too old to be written. Tensors that share
-// bytes will get bytes of their own.
+// HeaderOf returns the header of f for writing a copy: its metadata without the keys of a split set, its tensors, byte
+// order and version (version 1 becomes 3). Tensors that share bytes in f get separate bytes in the copy.
 func HeaderOf(f *File) Header {
 	h := Header{Version: max(f.Version(), oldestWritten), ByteOrder: f.order}
 	if f.order == binary.BigEndian {
@@ -64,7 +62,7 @@ const oldestWritten = 2
 
 var splitKeys = []string{keySplitNo, keySplitCount, keySplitTotal}
 
-// Set gives a key a value: in the place of the one that it has, else behind all others.
+// Set sets the value of a key. It replaces an existing value in place and appends a new key at the end.
 func (h *Header) Set(key string, v arch.Value) {
 	for i := range h.Metadata {
 		if h.Metadata[i].Key == key {
@@ -223,9 +221,8 @@ func (p *plan) appendHeader(b []byte, metadata []Pair, tensors []placed) ([]byte
 	return append(b, make([]byte, alignUp(int64(len(b)), p.alignment)-int64(len(b)))...), nil
 }
 
-// Writer writes a GGUF file, or a split set, from front to back: the header at once, then the payload of
-// one tensor after the other, each in as many pieces as its source has. It holds none of it but small
-// buffers. After an error it is of no more use. Not safe for concurrent use.
+// Writer writes a GGUF file or split set sequentially: first the header, then the payload of one tensor after another,
+// each in any number of writes. It buffers little. It cannot be used after an error. It is not safe for concurrent use.
 type Writer struct {
 	plan  *plan
 	files []file
@@ -245,8 +242,8 @@ type file struct {
 	first, end int
 }
 
-// NewWriter checks a header and writes it to w. Close completes the file; w stays the caller's. Errors are
-// *Error, or w's.
+// NewWriter checks a header and writes it to w. Writer.Close completes the file; the caller keeps ownership of w.
+// Errors are *Error or those of w.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	p, err := h.check()
 	if err != nil {
@@ -311,9 +308,9 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// Tensor begins the payload of the next tensor, which the caller names: what is written to the result is
-// that tensor's, as a little-endian file holds it. The result is valid up to the next call. Errors: the one
-// before is not whole, or another is next (ErrPayload).
+// Tensor begins the payload of the next tensor. name must be the next tensor of the header. The result takes the
+// tensor's bytes in little-endian order; it is valid until the next call of Tensor. If the previous tensor is
+// incomplete, or name is not the next tensor, the error is ErrPayload.
 func (w *Writer) Tensor(name string) (io.Writer, error) {
 	if err := w.finish(); err != nil {
 		return nil, err
@@ -335,7 +332,7 @@ func (w *Writer) Tensor(name string) (io.Writer, error) {
 	return &payloadWriter{w, next}, nil
 }
 
-// Close completes the file. It does not close what is written to. ErrPayload when tensors are missing.
+// Close completes the file. It does not close the underlying writer. If tensors are missing, the error is ErrPayload.
 func (w *Writer) Close() error {
 	if err := w.finish(); err != nil {
 		return err
@@ -352,8 +349,8 @@ func (w *Writer) Close() error {
 
 var errClosed = &Error{Offset: -1, Reason: "the writer is closed", Err: ErrPayload}
 
-// CopyFrom writes all tensors that are still to be written with the bytes that f holds under their names.
-// Types and sizes must be those of f. It ends with ctx.
+// CopyFrom writes all remaining tensors with the payload of the tensors of f of the same names, which must have the
+// same types and sizes. Canceling ctx ends it.
 func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
 	for _, t := range w.plan.tensors[w.tensor+1:] {
 		p, err := f.Payload(t.Name)

@@ -8,11 +8,11 @@ import (
 	"github.com/skeep-project/skeep/go/internal/output"
 )
 
-// WriteFile makes the file at path: write puts the payload of every tensor of h into w, and must not close
-// it. The file appears under its name when it is complete, in the place of an older one, whose permissions it
-// keeps; when anything fails, write included, nothing is left of it and the older one stays. A file that this
-// process has open or mapped, such as an open model, is not replaced: ErrInUse. Errors are *Error, write's, or
-// wrap the operating system's.
+// WriteFile creates the file at path. It calls write, which must write the payload of every tensor of h to w and must
+// not close w. The file gets its name when it is complete; it then replaces an existing file and keeps that file's
+// permissions. If anything fails, including write, the new file is removed and the existing one stays. A file that this
+// process has open or mapped, such as an open model, is not replaced: ErrInUse. Errors are *Error, those of write, or
+// wrap errors of the operating system.
 func WriteFile(path string, h Header, write func(w *Writer) error) error {
 	p, err := h.check()
 	if err != nil {

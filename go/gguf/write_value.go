@@ -8,17 +8,17 @@ import (
 	"github.com/skeep-project/skeep/go/arch"
 )
 
-// Number is what a metadata value may be, texts and arrays apart.
+// Number is the constraint of metadata values that are neither texts nor arrays.
 type Number interface {
 	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64 | bool
 }
 
-// NumberOf makes a metadata value of the kind that T is.
+// NumberOf makes a metadata value of the kind that corresponds to T.
 func NumberOf[T Number](v T) arch.Value {
 	return newValue(kindFor[T](), appendNumber(nil, binary.LittleEndian, v))
 }
 
-// TextOf makes a metadata value of any bytes.
+// TextOf makes a text value; s may hold any bytes.
 func TextOf(s string) arch.Value {
 	return newValue(arch.String, appendText(nil, binary.LittleEndian, s))
 }
@@ -41,7 +41,7 @@ func TextsOf(v []string) arch.Value {
 	return newValue(arch.Array, b)
 }
 
-// ArraysOf makes an array of arrays. Panics on an element that is none.
+// ArraysOf makes an array of arrays. It panics if an element is not an array.
 func ArraysOf(v ...arch.Value) arch.Value {
 	b := appendArrayHead(nil, binary.LittleEndian, arch.Array, len(v))
 	for i, x := range v {

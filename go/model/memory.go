@@ -8,7 +8,7 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// Memory measures now.
+// Memory measures the current memory use.
 func (s *Session) Memory() (Memory, error) {
 	if err := s.openFor("memory"); err != nil {
 		return Memory{}, err
@@ -31,8 +31,8 @@ func (s *Session) Memory() (Memory, error) {
 	return m, err
 }
 
-// TokenBytes is the bytes of weights that computing one token reads: every product's weight once, and the
-// rows that are looked up. It is 0 while there are none, in Options.Prepare.
+// TokenBytes is the number of weight bytes that are read to compute one token: each weight of a product once, and the
+// embedding rows that are looked up. It is 0 in Options.Prepare, when no weights are loaded.
 func (m *Model) TokenBytes() (n int64) {
 	if m.net == nil {
 		return 0

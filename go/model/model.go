@@ -1,6 +1,6 @@
-// Package model runs whole models: Open reads a GGUF file, lets the resolver decide, loads; a Session
-// holds the caches of one sequence; Generate continues a prompt. Families of models are one function
-// each, written on exec.Context.
+// Package model runs whole models. Open reads a GGUF file, has package resolver decide the form and placement of each
+// tensor, and loads the weights. A Session holds the KV cache of one sequence, and Generate continues a prompt. Each
+// family of models is one function that computes with an exec.Context.
 package model
 
 import (
@@ -27,34 +27,34 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// ErrUnsupported is wrapped by errors about models that are valid and that no family here computes.
+// ErrUnsupported is wrapped by errors about models that are valid but that this package cannot run.
 var ErrUnsupported = errors.New("model: not supported")
 
-// ErrOption is wrapped by errors about options out of range.
+// ErrOption is wrapped by errors about options that are out of range.
 var ErrOption = errors.New("model: option out of range")
 
-// Options say how to open a model. The zero Options is right for most.
+// Options configure how a model is opened. The zero Options are right in most cases.
 type Options struct {
 	Profile   *resolver.Profile   // nil: chosen from the machine's memory
 	Overrides []resolver.Override // of forms and placements
-	Threads   int                 // 0: physical performance cores within affinity and quota
-	Context   int                 // positions of a sequence; 0: the model's, at most 4096
-	Chunk     int                 // tokens of a step at most; 0: 512
-	Exact     bool                // F32 activations, and an F32 cache unless KV says otherwise
-	KV        *tensor.Encoding    // of the caches: F32, F16 or BF16; nil: the profile's
-	Pre       string              // pre-tokenizer, when the file's is absent or wrong
+	Threads   int                 // 0: the number of physical performance cores, limited by affinity and CPU quota
+	Context   int                 // maximum positions of a sequence; 0: the model's maximum, but at most 4096
+	Chunk     int                 // maximum tokens of a step; 0: 512
+	Exact     bool                // F32 activations, and an F32 KV cache unless KV is set
+	KV        *tensor.Encoding    // of the KV cache: F32, F16 or BF16; nil: the profile's
+	Pre       string              // pre-tokenizer to use instead of the file's, which may be absent or wrong
 	Load      LoadMode
 	Trace     *trace.Recorder
-	// Prepare is called when the header has been read, before Explain: what needs the vocabulary or the context can
-	// be checked while nothing is loaded. Of the model, Arch, Tokenizer, Resolution, Context and Example are there;
-	// it is not to be closed. An error ends the open.
+	// Prepare is called after the header has been read and before Explain, so that callers can check things against the
+	// vocabulary or the context before anything is loaded. Of the model's methods it may use Arch, Tokenizer,
+	// Resolution, Context and Example; it must not close the model. An error ends Open.
 	Prepare func(*Model) error
-	// Explain is called with the resolution before a byte of payload is read; an error ends the open.
+	// Explain is called with the resolution before any payload is read. An error ends Open.
 	Explain func(*resolver.Resolution) error
 }
 
-// Check says what is wrong with the options whatever the model: ErrOption, ErrUnsupported, resolver.ErrOverride, or
-// *tokenizer.PreError.
+// Check returns an error if the options are invalid for every model. It wraps ErrOption, ErrUnsupported or
+// resolver.ErrOverride, or is a *tokenizer.PreError.
 func (o Options) Check() error {
 	if o.Load != "" && !slices.Contains(LoadModes, o.Load) {
 		return fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
@@ -101,23 +101,23 @@ func (o Options) cache() tensor.Encoding {
 	return o.Profile.KV
 }
 
-// LoadMode is how the bytes of weights that stay as stored come into memory.
+// LoadMode says how weights that keep their stored form get into memory.
 type LoadMode string
 
 // The modes.
 const (
 	LoadMap     LoadMode = "mmap"    // file pages, read when they are first touched (the default)
 	LoadRead    LoadMode = "read"    // copied into memory of this process
-	LoadDirect  LoadMode = "direct"  // the same, past the page cache; where that is not possible, through it
-	LoadPrewarm LoadMode = "prewarm" // file pages, asked for at once
-	LoadLocked  LoadMode = "locked"  // file pages that stay in memory; where that is not allowed, prewarmed
+	LoadDirect  LoadMode = "direct"  // the same without the page cache, where the file system supports that
+	LoadPrewarm LoadMode = "prewarm" // file pages that the system is asked to read at once
+	LoadLocked  LoadMode = "locked"  // file pages locked in memory; prewarm, where that is not allowed
 )
 
 // LoadModes lists the modes.
 var LoadModes = []LoadMode{LoadMap, LoadRead, LoadDirect, LoadPrewarm, LoadLocked}
 
-// Model is an open model: its weights in the forms and places that were decided, and its tokenizer. It is
-// safe for concurrent use; sessions of one model share weights and threads.
+// Model is an open model: its loaded weights and its tokenizer. It is safe for concurrent use. Sessions of one model
+// share weights and threads.
 type Model struct {
 	file       string
 	arch       *arch.Model
@@ -145,8 +145,8 @@ type Model struct {
 	sessions map[*Session]struct{} // open ones
 }
 
-// Open opens the GGUF file at path (of a split set: any part), decides and loads. Close the model. Errors
-// are those of packages gguf, arch, tokenizer, resolver and load, each naming the file and what in it.
+// Open opens and loads the GGUF file at path, which may be any part of a split set. The caller must Close the model.
+// Errors are those of packages gguf, arch, tokenizer, resolver and load; each names the file and the key or tensor.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	start := time.Now()
 	s, err := load.Open(path, gguf.Options{})
@@ -157,9 +157,9 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	return m, errors.Join(err, s.File.Close()) // a mapping keeps its own descriptor
 }
 
-// OpenBytes is Open for a file that lies in memory; weights are read in place. b must not change while the
-// model is open. Of a mapping that the caller made, a page that is gone is skeep.ErrFault; that its file was cut within
-// its last page, or changed, cannot be told from bytes: Open does that.
+// OpenBytes is Open for a file in memory; weights are used in place. b must not change while the model is open. If b
+// belongs to a mapping that the caller made, reading a page that no longer exists is skeep.ErrFault; a file that was
+// truncated within its last page, or changed, is not detected. Open detects both.
 func OpenBytes(ctx context.Context, name string, b []byte, o Options) (*Model, error) {
 	start := time.Now()
 	s, err := load.Bytes(name, b)
@@ -230,8 +230,8 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	return m, nil
 }
 
-// MetadataNotes are remarks for people on a file's metadata: keys of its architecture or tokenizer that nobody here
-// knows, and what it asks for that is not done. t is its tokenizer, or nil.
+// MetadataNotes returns readable remarks on a file's metadata: unknown keys of its architecture or tokenizer, and
+// requests that are not followed. t is the file's tokenizer, or nil.
 func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
 	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
 		notes = append(notes, shown.Name(key)+": not known here, so it changes nothing; if it should, results are wrong")
@@ -294,8 +294,8 @@ type decision struct {
 	memory     int64 // of the machine; 0 unknown
 }
 
-// Resolve decides for the file at path as Open would, and loads nothing. The header alone is needed: of a file that is
-// shorter than it says, Resolution.Truncated tells.
+// Resolve makes the decisions that Open would make for the file at path, without loading anything. It needs only the
+// header; if the file is shorter than its header requires, Resolution.Truncated reports it.
 func Resolve(path string, o Options) (*resolver.Resolution, error) {
 	s, err := load.Open(path, gguf.Options{HeaderOnly: true})
 	if err != nil {
@@ -308,7 +308,7 @@ func Resolve(path string, o Options) (*resolver.Resolution, error) {
 	return d.resolution, errors.Join(err, s.File.Close())
 }
 
-// ResolveBytes decides for a file that lies in memory as OpenBytes would.
+// ResolveBytes makes the decisions that OpenBytes would make for a file in memory.
 func ResolveBytes(name string, b []byte, o Options) (*resolver.Resolution, error) {
 	s, err := load.Bytes(name, b)
 	if err != nil {
@@ -372,28 +372,28 @@ const (
 	needSlab = "slab"
 )
 
-// Arch is what the file's metadata say of the model. It must not be modified.
+// Arch is the description of the model from the file's metadata. It must not be modified.
 func (m *Model) Arch() *arch.Model { return m.arch }
 
 // Tokenizer is the model's tokenizer.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 
-// Resolution is where everything went, and why.
+// Resolution is the form and placement of every tensor, with reasons.
 func (m *Model) Resolution() *resolver.Resolution { return m.resolution }
 
-// Context is how many positions a sequence can have.
+// Context is the maximum number of positions of a sequence.
 func (m *Model) Context() int { return m.kv.Context }
 
 // Threads is how many threads compute, the caller's included.
 func (m *Model) Threads() int { return m.threads }
 
-// Example is the file's own example prompt, or "".
+// Example is the example prompt in the file's metadata, or "".
 func (m *Model) Example() string { return m.example }
 
 // LoadTime is how long Open took.
 func (m *Model) LoadTime() time.Duration { return m.loadTime }
 
-// Notes are remarks for people: a load mode that fell back to another, metadata that nobody here knows.
+// Notes are readable remarks, for example about unknown metadata or a load mode that was replaced by another.
 func (m *Model) Notes() []string { return m.notes }
 
 // Weight is a loaded tensor by its name.
@@ -404,8 +404,8 @@ func (m *Model) Weight(name string) (skeep.View, bool) {
 	return m.weights.View(name)
 }
 
-// Close waits for running steps, then frees everything the model owns: sessions that are open, those of generations that
-// nobody ranges over any more included, end with it. A second Close is skeep.ErrClosed.
+// Close waits for running steps and then frees everything that the model owns. It closes all open sessions, including
+// those of abandoned generations. A second Close is skeep.ErrClosed.
 func (m *Model) Close() error {
 	m.running.Lock()
 	defer m.running.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// View is what model code computes with.
+// View is the tensor type of model code.
 type View = skeep.View
 
 // network is the weights of a model, by what they are for. Absent ones are zero Views.

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// LogSumExp is ln Σ exp(x): x[i] minus it is the logarithm of the probability of i. Float64 in id order. Of nothing it
-// is -∞.
+// LogSumExp is ln Σ exp(x), so that x[i] - LogSumExp(x) is the log-probability of id i. The sum is computed in float64
+// in the order of ids. It is -∞ for an empty slice.
 func LogSumExp(logits []float32) float64 {
 	if len(logits) == 0 {
 		return math.Inf(-1)
@@ -25,13 +25,13 @@ func LogSumExp(logits []float32) float64 {
 	return top + math.Log(sum)
 }
 
-// Divergence compares the predictions of two models place by place.
+// Divergence compares the predictions of two models position by position.
 type Divergence struct {
-	KL      []float64 // Kullback-Leibler divergence of the second from the first, in nats, for each place
-	SameTop int       // places where both have the same most probable id
+	KL      []float64 // Kullback-Leibler divergence of the second model from the first, in nats, at each position
+	SameTop int       // number of positions where both have the same most probable id
 }
 
-// Quantile is the smallest divergence that a share q of all places does not exceed.
+// Quantile is the smallest divergence that a fraction q of all positions does not exceed.
 func (d *Divergence) Quantile(q float64) float64 {
 	if len(d.KL) == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (d *Divergence) Mean() (mean float64) {
 	return mean
 }
 
-// NegativeLogLikelihoods are -ln p(id | those before it) in nats for every id but the first.
+// NegativeLogLikelihoods returns -ln p(id | the ids before it), in nats, for every id except the first.
 func (m *Model) NegativeLogLikelihoods(ctx context.Context, ids []int32) (nll []float64, err error) {
 	s, err := m.NewSession()
 	if err != nil {
@@ -64,7 +64,8 @@ func (m *Model) NegativeLogLikelihoods(ctx context.Context, ids []int32) (nll []
 	return nll, err
 }
 
-// Compare runs ids, one at least, through two models of one vocabulary and compares their predictions at every place.
+// Compare runs ids (at least one) through two models with the same vocabulary and compares their predictions at every
+// position.
 func Compare(ctx context.Context, exact, other *Model, ids []int32) (d Divergence, err error) {
 	if len(ids) == 0 {
 		return d, errNoTokens

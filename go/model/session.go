@@ -17,38 +17,39 @@ import (
 	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
-// ContextError says that tokens do not fit into what is left of a sequence. Nothing was computed.
+// ContextError says that tokens do not fit into the remaining context. Nothing was computed.
 type ContextError struct {
-	Position int // tokens of the sequence so far
-	Tokens   int // that were to follow
-	Context  int // positions there are
+	Position int // number of tokens in the sequence so far
+	Tokens   int // number of tokens to be added
+	Context  int // maximum number of positions
 }
 
 func (e *ContextError) Error() string {
 	return fmt.Sprintf("model: %d tokens do not fit behind %d: the context has %d positions", e.Tokens, e.Position, e.Context)
 }
 
-// ErrRanged is the error of a second range over one Session.Generate: its tokens are part of the sequence already.
+// ErrRanged is the error of ranging a second time over the result of one Session.Generate call: its tokens are already
+// part of the sequence.
 var ErrRanged = errors.New("model: a generation of a session can be ranged over once")
 
-// ErrBusy is the error of a call that would change a session while another call on it runs: within the function that
-// Score calls, or of another goroutine. It computed nothing. It wraps skeep.ErrBusy.
+// ErrBusy is returned by a call that would change a session while another call on it is running, either in another
+// goroutine or from within the callback of Score. Nothing was computed. It wraps skeep.ErrBusy.
 var ErrBusy = fmt.Errorf("model: session: %w", skeep.ErrBusy)
 
 var errNoTokens = fmt.Errorf("%w: no tokens", ErrOption)
 
-// ErrMoved is the error that ends a generation whose sequence somebody else has changed: an Append, a Rewind, a
-// Score or another generation of the same session within its loop. The sequence is as they left it.
+// ErrMoved ends a generation when other code has changed its sequence since the last token: an Append, Rewind, Score or
+// another generation of the same session. The sequence stays as that code left it.
 var ErrMoved = errors.New("model: the session has moved on since the last token of this generation")
 
-// RewindError says that a windowed layer no longer holds what the next token would see. The session is unchanged. It
-// wraps ErrOption.
+// RewindError says that a layer with a sliding window no longer holds positions that the next token would attend to.
+// The session is unchanged. It wraps ErrOption.
 type RewindError struct {
-	Position int // tokens of the sequence
-	To       int // that were to stay
-	Window   int // of the layer
-	First    int // position that the next token sees first
-	Oldest   int // position that the layer's caches still hold
+	Position int // tokens in the sequence
+	To       int // tokens that Rewind was asked to keep
+	Window   int // window of the layer
+	First    int // first position that the next token would attend to
+	Oldest   int // oldest position that the layer's caches still hold
 }
 
 func (e *RewindError) Error() string {
@@ -59,9 +60,9 @@ func (e *RewindError) Error() string {
 // Unwrap returns ErrOption.
 func (e *RewindError) Unwrap() error { return ErrOption }
 
-// Session is one sequence: its caches, its position, and the memory of its steps. It belongs to one
-// goroutine at a time; sessions of one model may run side by side. Append, Score and Rewind while one of them runs are
-// ErrBusy. The zero Session is closed; NewSession makes others.
+// Session is one sequence: its KV caches, its position, and the memory of its steps. It must be used by one goroutine
+// at a time; several sessions of one model may run concurrently. Calling Append, Score or Rewind while one of them is
+// running is ErrBusy. The zero Session is closed.
 type Session struct {
 	m         *Model
 	scope     *skeep.ModelScope
@@ -101,8 +102,8 @@ func (s *Session) openFor(op string) error {
 	return nil
 }
 
-// NewSession makes a sequence at position 0. Its caches and the slab of its steps are placed as the resolution says.
-// Close it; the model's Close ends what is still open.
+// NewSession makes a session with an empty sequence. Its caches and the slab of its steps are placed as the resolution
+// says. The caller should Close it; Model.Close closes the sessions that are still open.
 func (m *Model) NewSession() (s *Session, err error) {
 	if err := m.begin("session"); err != nil {
 		return nil, err
@@ -145,8 +146,8 @@ func (m *Model) NewSession() (s *Session, err error) {
 	return s, err
 }
 
-// Close frees the session's memory; the session fails from then on. A second Close, or one behind the model's, does
-// nothing and returns nil. It may run beside the model's Close, and waits for a step that runs.
+// Close waits for a running step and then frees the session's memory; later calls on the session fail. Closing again,
+// or after the model was closed, does nothing and returns nil. It may run concurrently with Model.Close.
 func (s *Session) Close() (err error) {
 	s.computing.Lock()
 	defer s.computing.Unlock()
@@ -161,7 +162,7 @@ func (s *Session) Close() (err error) {
 	return err
 }
 
-// Copies counts the operands that steps had to decode into a copy because no kernel reads them as they are.
+// Copies counts the operands that had to be decoded into a copy because no kernel reads their format.
 func (s *Session) Copies() int64 {
 	if s.eager == nil {
 		return 0
@@ -172,9 +173,10 @@ func (s *Session) Copies() int64 {
 // Position is the number of tokens of the sequence so far.
 func (s *Session) Position() int { return s.position }
 
-// Rewind makes the first n tokens the whole sequence. The caches of a windowed layer are a ring: what fell out of it is
-// gone, also when the step that overwrote it failed, and also after an earlier Rewind. When the next token would see
-// some of that, the answer is a *RewindError and nothing changes. Rewind(0) begins anew and is always possible.
+// Rewind shortens the sequence to its first n tokens. The caches of a layer with a sliding window are ring buffers: a
+// position that was overwritten is lost, even if the step that overwrote it failed and even after an earlier Rewind. If
+// the next token would attend to a lost position, Rewind returns a *RewindError and changes nothing. Rewind(0) starts a
+// new sequence and is always possible.
 func (s *Session) Rewind(n int) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -210,12 +212,12 @@ func (s *Session) move(n int) {
 	s.changes++
 }
 
-// Append computes ids at the end of the sequence, in steps of at most a chunk, and returns the logits of
-// the last one: valid until the next call, not to be modified. Ids that do not fit are a *ContextError,
-// ids outside of the vocabulary an error, both before anything is computed. After any other error the
-// sequence is as long as the steps that succeeded, and can be continued. Errors of a step are *exec.Error, which names op
-// and layer, and wrap a *skeep.Error, which names tensor and file: skeep.ErrFault and skeep.ErrChanged for a model file
-// that was cut or changed. The end of ctx is an error that wraps ctx.Err and its cause.
+// Append adds ids to the end of the sequence, in steps of at most Options.Chunk tokens, and returns the logits of the
+// last one. The logits are valid until the next call and must not be modified. Ids that do not fit are a *ContextError
+// and ids outside of the vocabulary are an error; in both cases nothing is computed. After any other error the sequence
+// has the tokens of the steps that succeeded, and can be continued. Errors of a step are *exec.Error, which name op and
+// layer and wrap a *skeep.Error, which names tensor and file; a model file that was truncated or changed is
+// skeep.ErrFault or skeep.ErrChanged. If ctx ends, the error wraps ctx.Err and the cause.
 func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
@@ -237,9 +239,9 @@ func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 	return s.logits, nil
 }
 
-// Score is Append that calls each, if there is one, with the logits of every id, in order; logits are valid during the call.
-// Within each, Append, Score, Rewind and generations of the same session are ErrBusy and change nothing; Close ends
-// the session, and Score with it: an error that wraps skeep.ErrClosed.
+// Score is Append that calls each (unless it is nil) with the logits of every id, in order. The logits are valid during
+// that call. Calling Append, Score, Rewind or a generation of the same session within each is ErrBusy and changes
+// nothing. If each closes the session, Score ends with an error that wraps skeep.ErrClosed.
 func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logits []float32) error) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -352,31 +354,32 @@ func (s *Session) write(buffer View, numbers []int32, part *View) (err error) {
 	return part.WriteInt32s(numbers)
 }
 
-// Stop says why generation ended.
+// Stop is the reason why generation ended.
 type Stop string
 
 // The reasons.
 const (
-	StopEOS     Stop = "eos"    // the model ended the text
-	StopLength  Stop = "length" // as many tokens as asked for
-	StopContext Stop = "ctx"    // no position is left
+	StopEOS     Stop = "eos"    // the model generated a token that ends the text
+	StopLength  Stop = "length" // GenerateOptions.MaxTokens was reached
+	StopContext Stop = "ctx"    // the context is full
 )
 
 // Token is one generated token.
 type Token struct {
 	ID   int32
-	Text string // complete characters only: a token that ends within one has the rest with a later token
-	Stop Stop   // "" while generation goes on; an EOS token has no text
+	Text string // complete characters only; the start of an incomplete one comes with a later token
+	Stop Stop   // "" unless this is the last token; an EOS token has no text
 }
 
-// GenerateOptions say how to generate. The zero options are greedy and end with the text or the context.
+// GenerateOptions configure a generation. With the zero value it is greedy and ends at the end of the text or of the
+// context.
 type GenerateOptions struct {
 	Sample    sample.Params
-	MaxTokens int // 0: no limit but the context; less is ErrOption
+	MaxTokens int // 0: limited by the context only; a negative number is ErrOption
 }
 
-// Generate continues text with a session of its own, which ends with the loop, whatever ends that: see
-// Session.Generate. Each range over it is a generation of its own.
+// Generate continues text in a new session, which is closed when the loop ends in any way: see Session.Generate. Each
+// range over the result is a new generation.
 func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
 		s, err := m.NewSession()
@@ -396,11 +399,11 @@ func (m *Model) Generate(ctx context.Context, text string, o GenerateOptions) it
 	}
 }
 
-// Generate appends ids and then picks token after token, until the text ends, o.MaxTokens are there, or
-// the context is full. The last token has a Stop. An error ends the sequence. Cancelling ctx ends it between two steps,
-// with an error that wraps ctx.Err and its cause. It can be ranged over once: a second range yields ErrRanged and
-// computes nothing. Within the loop the session may be read and closed; when anything else has changed the sequence, the
-// next token is ErrMoved instead.
+// Generate appends ids and then generates one token after another, until the text ends, o.MaxTokens tokens were
+// generated, or the context is full. The last token has a Stop. An error ends the iteration. Canceling ctx ends it
+// between two steps with an error that wraps ctx.Err and the cause. The result can be ranged over once: a second range
+// yields ErrRanged and computes nothing. The loop body may read or close the session. If other code changes the
+// sequence, the iteration ends with ErrMoved.
 func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) iter.Seq2[Token, error] {
 	var ranged atomic.Bool
 	return func(yield func(Token, error) bool) {
@@ -469,13 +472,13 @@ func (s *Session) Generate(ctx context.Context, ids []int32, o GenerateOptions) 
 	}
 }
 
-// Memory is where the bytes of a model and a session are, next to what the system says of the process.
+// Memory is the memory use of a model and a session by kind, and the resident memory of the process.
 type Memory struct {
 	Heap           int64 `json:"heap"`            // Go heap objects
 	OffHeap        int64 `json:"offheap"`         // C-allocated
 	Mapped         int64 `json:"mapped"`          // file pages in the address space
-	MappedResident int64 `json:"mapped_resident"` // of these, in memory now
-	Slab           int64 `json:"slab"`            // of the off-heap bytes: the slab of the session's steps
+	MappedResident int64 `json:"mapped_resident"` // mapped bytes that are in memory now
+	Slab           int64 `json:"slab"`            // the slab of the session's steps, part of OffHeap
 	KV             int64 `json:"kv"`              // the session's caches
 	Resident       int64 `json:"resident"`        // of the whole process
 }

@@ -9,25 +9,27 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Decision is what becomes of one tensor.
+// Decision is the chosen encoding of one tensor.
 type Decision struct {
 	Name   string
 	Shape  tensor.Shape
 	From   tensor.Encoding
 	To     tensor.Encoding
 	Bytes  int64  // of the result
-	Reason string // why To is what it is
-	Note   string // what is unusual, or ""
+	Reason string // why this encoding was chosen
+	Note   string // something unusual about the decision, or ""
 }
 
-// Choose decides about every tensor of a model, in file order, from its header alone. typ is a mix or a
-// format, in any case; pure gives every tensor that may be packed that same format. Errors: *TypeError, *Error.
+// Choose chooses the encoding of every tensor of a model, in file order, from its header alone. typ is the name of a
+// mix or a format, in any case. With pure, every tensor that may be packed gets that one format. Errors are *TypeError
+// or *Error.
 //
-// Of all mixes holds: what has less than two axes of more than 1, norms, routers and other small tensors that
-// results hang on keep their format, as does what is no "weight" or holds integers. The head, or the embedding table that
-// serves as one, is Q6_K (Q8_0 where that is the base, or where its rows are no blocks of the base). Models of
-// eight experts keep values and keys in Q8_0; those of 80 layers with grouped heads, values in Q5_K at least.
-// Rows that are no whole number of blocks take a format of 32 elements with about as many bits, or else F16.
+// All mixes follow these rules. A tensor keeps its format if it has fewer than two axes longer than 1, if it is a norm,
+// a router or another small tensor that strongly affects results, if its name does not end in "weight", or if it holds
+// integers. The output head, or the embedding table that also serves as head, is Q6_K (Q8_0 if that is the base format
+// or if its rows are not whole blocks of the base format). Models with eight experts keep the weights of keys and
+// values in Q8_0; models with 80 layers and grouped heads keep those of values in at least Q5_K. If rows are not whole
+// blocks of a format, a format with blocks of 32 elements and about as many bits is used instead, or else F16.
 func Choose(h arch.Header, typ string, pure bool) ([]Decision, error) {
 	m, err := encodableType(typ)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package quant encodes whole model files anew, and makes random ones. Tensors are streamed: what is in memory
-// is a few rows at a time. The bytes of a result do not depend on the number of threads.
+// Package quant converts whole model files to other encodings, and makes model files with random weights. Tensors are
+// streamed, so only a few rows are in memory at a time. The result does not depend on the number of threads.
 package quant
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/skeep-project/skeep/go/trace"
 )
 
-// What goes wrong, besides what packages gguf and skeep say.
+// The sentinel errors of this package. Errors of packages gguf and skeep are returned as well.
 var (
 	ErrUnsupported = errors.New("not supported")
 	ErrArgument    = errors.New("bad argument")
 )
 
-// Error says which tensor could not be written, and where.
+// Error says which tensor could not be written and which element is the cause.
 type Error struct {
 	Tensor string
-	Row    int64 // counted over all outer axes; -1 when it is not about an element
+	Row    int64 // counted over all outer axes; -1 if the error does not concern an element
 	Column int64
 	Reason string
 	Err    error // ErrUnsupported, ErrArgument (and gguf.ErrInUse), or an error of package skeep such as ErrValue
@@ -44,17 +44,17 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Options say how a file is encoded.
+// Options configure a conversion.
 type Options struct {
 	Type     string          // a mix such as "Q4_K_M", or a format
-	Pure     bool            // that format for every tensor that may be packed
+	Pure     bool            // use this format for every tensor that may be packed
 	Threads  int             // 0: one per processor that the process may use; ignored with Pool
 	Pool     *skeep.Pool     // the caller's; nil: one for the call
 	Trace    *trace.Recorder // events of kind Requantize; may be nil
 	Progress func(Progress)  // called from one goroutine, before each piece and at the end; may be nil
 }
 
-// Check says what is wrong with the options whatever the file: *TypeError, *Error.
+// Check returns an error, a *TypeError or *Error, if the options are invalid for every file.
 func (o Options) Check() error {
 	if _, err := encodableType(o.Type); err != nil {
 		return err
@@ -65,24 +65,24 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Progress is how far a file is.
+// Progress says how much of a file has been written.
 type Progress struct {
-	Tensor      string // that is being written, or ""
+	Tensor      string // the tensor that is being written, or ""
 	Done, Total int64  // bytes of the result's payload
 }
 
-// Report is what was done.
+// Report summarizes a conversion.
 type Report struct {
 	Decisions []Decision
 	FileType  uint32 // general.file_type of the result
 	From, To  int64  // bytes of payload
 }
 
-// File writes in, one file or a split set in any encodings, anew as the one file at out, which appears when it
-// is complete; an older one is replaced, but no part of in, and nothing that this process has open or mapped
-// (gguf.ErrInUse). Metadata stay, but for general.file_type and general.quantization_version. It ends with ctx, and
-// leaves nothing behind when it fails. Errors: *TypeError; *Error, which names tensor, row and column of an element
-// that its format cannot hold; those of package gguf.
+// File converts in, a file or split set in any encodings, to the single file out. The file appears under its name when
+// it is complete. An existing file is replaced unless it is a part of in, or this process has it open or mapped
+// (gguf.ErrInUse). Metadata are copied, except for general.file_type and general.quantization_version. Canceling ctx
+// ends it; if it fails, it leaves no file behind. Errors are *TypeError, *Error (with tensor, row and column if an
+// element does not fit its format) or those of package gguf.
 func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -111,8 +111,8 @@ var mixes = []mix{
 // aliases are the formats that name no file type by themselves: the mixes that people mean.
 var aliases = map[string]string{"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M"}
 
-// Types lists the names of types that files can be encoded in, mixes and formats alike. Q3_K, Q4_K and Q5_K are taken
-// for Q3_K_M, Q4_K_M and Q5_K_M; Synth also makes the formats that are decoded only.
+// Types lists the types that File accepts: mixes of formats, and single formats. Q3_K, Q4_K and Q5_K stand for Q3_K_M,
+// Q4_K_M and Q5_K_M. Synth also accepts the formats that have no encoder.
 func Types() []string {
 	var names []string
 	for _, m := range mixes {
@@ -146,7 +146,7 @@ func encodableType(name string) (mix, error) {
 	return m, err
 }
 
-// TypeError says that no file can be made of a type.
+// TypeError says that files of a type cannot be made.
 type TypeError struct {
 	Name   string
 	Reason string

@@ -16,13 +16,13 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// Shape is the hyperparameters of a model of the llama family.
+// Shape holds the hyperparameters of a model of the llama family.
 type Shape struct {
 	Layers, Width  int
 	Heads, KVHeads int
 	FF             int // width of the feed-forward part
 	Vocab          int
-	Context        int // positions that it says it was trained for
+	Context        int // training context length in the metadata
 }
 
 // shapes are those of models that people know, by size.
@@ -39,8 +39,8 @@ var shapes = []Shape{
 	{Layers: 80, Width: 8192, Heads: 64, KVHeads: 8, FF: 28672, Vocab: 32000, Context: 4096},  // Llama 2 70B
 }
 
-// ShapeFor is the shape of the model of about so many parameters that people know, with more or fewer layers
-// to come as near as whole layers can. At least one layer.
+// ShapeFor returns the shape of a well-known model with about params parameters. The number of layers, at least one, is
+// adjusted to come as close to params as possible.
 func ShapeFor(params float64) Shape {
 	if !(params > 1) {
 		params = 1 // also for what is no number
@@ -162,20 +162,20 @@ func (s Shape) metadata(name string) []gguf.Pair {
 	}
 }
 
-// SynthOptions say what a random model is like.
+// SynthOptions describe a random model.
 type SynthOptions struct {
 	Shape    Shape
-	Type     string         // a mix or a format, also one that is decoded only
-	Pure     bool           // that format for every matrix
+	Type     string         // a mix or a format; formats without an encoder are allowed
+	Pure     bool           // use this format for every matrix
 	Seed     uint64         // the same seed makes the same file
 	Progress func(Progress) // may be nil
 }
 
-// Synth writes a random model at out, which runs like a real one of its shape and types: the elements of every
-// matrix of n columns are normally distributed with variance 1/n, norms are 1. A matrix is made of blocks drawn
-// from a dictionary of a thousand, each encoded from numbers of its own; in formats that are decoded only,
-// random blocks are given the scale that they need. Memory is bounded, whatever the size. A file that this process
-// has open or mapped is not replaced (gguf.ErrInUse). Errors: *TypeError, *Error, those of package gguf, ctx's.
+// Synth writes a model with random weights to out. It runs like a real model of its shape and types: the elements of a
+// matrix with n columns are normally distributed with variance 1/n, and norms are 1. The blocks of a matrix are drawn
+// from a dictionary of a thousand encoded blocks. For formats without an encoder, random blocks with suitable scales
+// are made instead. Memory use is bounded. A file that this process has open or mapped is not replaced (gguf.ErrInUse).
+// Errors are *TypeError, *Error, those of package gguf, or those of ctx.
 func Synth(ctx context.Context, out string, o SynthOptions) (*Report, error) {
 	m, err := parseType(o.Type)
 	if err != nil {

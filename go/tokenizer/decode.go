@@ -6,17 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeOptions says how to decode. The zero DecodeOptions gives the text alone.
+// DecodeOptions configure decoding. With the zero value, special tokens are omitted.
 type DecodeOptions struct {
-	// Special writes control tokens and the unknown token as their text; else they are left out.
+	// Special writes the text of control tokens and of the unknown token; otherwise they are omitted.
 	Special bool
-	// Continue says that the ids continue a text, such as a prompt: a space at their beginning is part
-	// of the text, and not the one that encoding puts in front.
+	// Continue says that the ids continue a text, such as a prompt: a leading space is then part of the text and is
+	// kept, not taken for the space that encoding adds in front of a text.
 	Continue bool
 }
 
-// Decode returns the bytes that the ids stand for, valid UTF-8 or not: the inverse of Encode. An id out
-// of range becomes U+FFFD.
+// Decode is the inverse of Encode. The result need not be valid UTF-8. An id out of range becomes U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
 	return string(t.AppendDecode(nil, ids, o))
 }
@@ -69,9 +68,9 @@ func (t *Tokenizer) appendToken(dst []byte, id int32, special bool, strip *bool)
 	}
 }
 
-// Decoder decodes a stream of ids into text that is valid UTF-8 at every step: bytes of a character that
-// is not complete yet are held back. What no further byte can make valid becomes U+FFFD, one per byte, so
-// all parts together are the conversion of Decode's bytes to runes and back. It is not safe for concurrent use.
+// Decoder decodes a stream of ids. Each piece of text that it returns is valid UTF-8: the bytes of an incomplete
+// character are held back, and each byte that cannot become part of a valid character becomes U+FFFD. The concatenation
+// equals string([]rune(s)), where s is the result of Decode. It is not safe for concurrent use.
 type Decoder struct {
 	t     *Tokenizer
 	o     DecodeOptions
@@ -79,26 +78,26 @@ type Decoder struct {
 	held  []byte // an incomplete character, at most 3 bytes between calls
 }
 
-// NewDecoder returns a decoder at the beginning of a stream.
+// NewDecoder returns a decoder for a new stream.
 func (t *Tokenizer) NewDecoder(o DecodeOptions) *Decoder {
 	d := &Decoder{t: t, o: o}
 	d.Reset()
 	return d
 }
 
-// Reset forgets what was held back and begins a new stream.
+// Reset discards the bytes that were held back and begins a new stream.
 func (d *Decoder) Reset() {
 	d.held = d.held[:0]
 	d.strip = d.t.addSpace && !d.o.Continue
 }
 
-// Append appends the text that is complete with this token to dst: nothing, if all of it is held back.
+// Append appends to dst the text that this token completes, which may be empty.
 func (d *Decoder) Append(dst []byte, id int32) []byte {
 	d.held = d.t.appendToken(d.held, id, d.o.Special, &d.strip)
 	return d.release(dst, false)
 }
 
-// Flush ends the stream: it appends a U+FFFD to dst for each byte that was held back, and resets.
+// Flush ends the stream: it appends to dst one U+FFFD for each byte that was held back, and resets the decoder.
 func (d *Decoder) Flush(dst []byte) []byte {
 	dst = d.release(dst, true)
 	d.Reset()

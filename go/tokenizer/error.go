@@ -8,15 +8,15 @@ import (
 	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
-// What is wrong with a vocabulary, in kinds; errors.Is finds them in every error of New.
+// The sentinel errors. Every error of New wraps one of them.
 var (
-	ErrMissing     = errors.New("tokenizer: not in the file")             // a key that the vocabulary needs
-	ErrInvalid     = errors.New("tokenizer: vocabulary broken")           // wrong kind, length or value
-	ErrUnsupported = errors.New("tokenizer: not supported")               // another model of tokenizer
+	ErrMissing     = errors.New("tokenizer: not in the file")             // a required key
+	ErrInvalid     = errors.New("tokenizer: vocabulary broken")           // a key has the wrong kind, length or value
+	ErrUnsupported = errors.New("tokenizer: not supported")               // another kind of tokenizer
 	ErrPre         = errors.New("tokenizer: pre-tokenizer not supported") // see Pretokenizers and Options.Pre
 )
 
-// Error says what is wrong with a vocabulary, and where.
+// Error says which metadata key of a vocabulary is wrong and why.
 type Error struct {
 	File   string // the header's name
 	Key    string // metadata key
@@ -41,8 +41,8 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
 
-// PreError says that a vocabulary's pre-tokenizer is absent or unknown. Guessing one would split text
-// otherwise than the model was trained on, so the name has to be given: see Options.Pre. It wraps ErrPre.
+// PreError says that a vocabulary's pre-tokenizer is absent or unknown. A wrong guess would split text differently than
+// in the model's training, so the caller must give the name in Options.Pre. It wraps ErrPre.
 type PreError struct {
 	File  string   // the header's name
 	Name  string   // "" when absent

@@ -52,10 +52,10 @@ var facts = arch.Facts{
 	{Name: "tokenizer.rwkv.world", Effect: arch.Harmless, Reason: "the same vocabulary once more", Source: spec},
 }
 
-// Facts is the table of keys under "tokenizer.".
+// Facts returns the table of keys under "tokenizer.".
 func Facts() arch.Facts { return slices.Clone(facts) }
 
-// UnknownKeys lists the keys under "tokenizer." that no row knows, sorted: nobody can say what they change.
+// UnknownKeys lists, sorted, the keys under "tokenizer." that are not in the table, so that their effect is unknown.
 func UnknownKeys(h arch.Header) (keys []string) {
 	for key := range h.Keys() {
 		if _, known := facts.Find(key); strings.HasPrefix(key, prefix) && !known {

@@ -37,19 +37,19 @@ const (
 	noID = math.MaxUint32 // a special token's id for "none"
 )
 
-// Options say how a vocabulary is read. The zero Options take it as the file says.
+// Options configure how a vocabulary is read. The zero Options follow the file.
 type Options struct {
-	// Pre names the pre-tokenizer of a byte-level BPE vocabulary, whatever the file says; "" leaves it to the file.
+	// Pre is the pre-tokenizer of a byte-level BPE vocabulary; "" means the one that the file names.
 	Pre string
 }
 
-// New makes the tokenizer of a model file. All of the vocabulary is checked here: an error is an *Error
-// that names the key, or a *PreError, and encoding cannot fail.
+// New makes the tokenizer of a model file. It checks the whole vocabulary, so encoding cannot fail. Errors are *Error,
+// which names the key, or *PreError.
 //
-// Of several tokens with the same text, plain text becomes the first; all of them decode. Without
-// tokenizer.ggml.token_type, SentencePiece tokens of the form <0x0A> are bytes, BOS, EOS and EOT are
-// control tokens. Without ids, SentencePiece takes 1, 2 and 0 for BOS, EOS and the unknown token if they
-// are spelled <s>, </s> and <unk>.
+// If several tokens have the same text, encoding uses the first; all of them can be decoded. If
+// tokenizer.ggml.token_type is absent, SentencePiece tokens of the form <0x0A> are byte tokens, and BOS, EOS and EOT
+// are control tokens. If the ids of special tokens are absent, SentencePiece uses 1, 2 and 0 for BOS, EOS and the
+// unknown token, provided that their texts are <s>, </s> and <unk>.
 func New(h arch.Header, o Options) (*Tokenizer, error) {
 	l := &loader{h: h, t: &Tokenizer{}}
 	for _, step := range []func(){
@@ -401,7 +401,7 @@ var (
 // End is a token that ends generation.
 type End struct {
 	ID  int32
-	Why string // the metadata key that names it, or "text" if it is known by its text
+	Why string // the metadata key that names it, or "text" if its text identifies it
 }
 
 // ends finds the tokens that end generation.

@@ -71,7 +71,7 @@ var preTokenizers = []preTokenizer{
 	{names: []string{"gpt-4o"}, stages: words{numbers: 3, cased: true, slashes: true, endings: true}.stages},
 }
 
-// Pretokenizers returns the names that New knows for byte-level BPE, in alphabetical order.
+// Pretokenizers returns the names of the supported pre-tokenizers for byte-level BPE, in alphabetical order.
 func Pretokenizers() []string {
 	var names []string
 	for _, p := range preTokenizers {

@@ -1,13 +1,13 @@
-// Package tokenizer turns text into token ids and back, from the vocabulary in a model file's
-// metadata: SentencePiece with scores (tokenizer.ggml.model "llama") and byte-level BPE ("gpt2").
+// Package tokenizer converts text to token ids and back with the vocabulary in a model file's metadata. It supports
+// SentencePiece with scores (tokenizer.ggml.model "llama") and byte-level BPE ("gpt2").
 //
 // Text is any byte string. Where it is no valid UTF-8, each offending byte counts as one character
 // of its own, and is kept: with a vocabulary that has a token for every byte (see
 // [Tokenizer.ByteComplete]) decoding gives back exactly the bytes that were encoded. The one
 // exception is U+2581 (▁) under SentencePiece, which writes a space so and cannot tell the two apart.
 //
-// Encoding takes time n·log n in the length n of the text, whatever the text is: pre-tokenizers are
-// linear scanners and merges go through a queue.
+// Encoding a text of length n takes O(n·log n) time for every text: pre-tokenizers scan linearly, and merges use a
+// priority queue.
 package tokenizer
 
 import (
@@ -16,25 +16,25 @@ import (
 	"sync"
 )
 
-// None is the id of a special token that the vocabulary does not have.
+// None is returned instead of the id of a special token that the vocabulary does not have.
 const None int32 = -1
 
-// EncodeOptions say how to encode. The zero EncodeOptions encode plain text: no token is added at the ends, and
-// text that happens to spell a control token is text.
+// EncodeOptions configure encoding. With the zero value, no tokens are added at the ends, and text that spells a
+// control token is treated as plain text.
 type EncodeOptions struct {
-	// BOS begins with the BOS token, if the vocabulary asks for it (see [Tokenizer.AddBOS]) and the text, by Special,
-	// does not spell it there.
+	// BOS prepends the BOS token if the vocabulary asks for it (see [Tokenizer.AddBOS]), unless Special is set and the
+	// text already begins with it.
 	BOS bool
-	// EOS ends with the EOS token, likewise (see [Tokenizer.AddEOS]): right for a whole text, such as one of a
-	// training, and wrong for one that is to be continued or predicted.
+	// EOS appends the EOS token likewise (see [Tokenizer.AddEOS]). Use it for complete texts, such as training texts,
+	// and not for a text that is to be continued or predicted.
 	EOS bool
-	// Special recognises control tokens and the unknown token where the text spells them. Leave it
-	// off for text that users wrote. User-defined tokens are always recognised.
+	// Special recognizes control tokens and the unknown token where the text spells them. Do not set it for untrusted
+	// text. User-defined tokens are always recognized.
 	Special bool
 }
 
-// Tokenizer encodes and decodes with one vocabulary. It is immutable, keeps nothing of the header it
-// was made from, and is safe for concurrent use. The zero Tokenizer has no tokens.
+// Tokenizer encodes and decodes text with one vocabulary. It is safe for concurrent use and does not keep a reference
+// to the header from which it was made. The zero Tokenizer has no tokens.
 type Tokenizer struct {
 	vocab
 	model       string
@@ -62,8 +62,8 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 	return t.AppendEncode(nil, text, o)
 }
 
-// AppendEncode appends the ids of the text to dst. It allocates nothing but the growth of dst once
-// its scratch memory, which the Tokenizer keeps for the next call, is large enough.
+// AppendEncode appends the ids of the text to dst. The Tokenizer keeps its scratch memory for later calls, so in steady
+// state only the growth of dst allocates.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) []int32 {
 	if len(t.types) == 0 {
 		return dst
@@ -122,41 +122,41 @@ func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 // Model is the kind of vocabulary: "llama" (SentencePiece) or "gpt2" (byte-level BPE).
 func (t *Tokenizer) Model() string { return t.model }
 
-// Pre is the name of the pre-tokenizer in effect, "" when the model has none.
+// Pre is the name of the pre-tokenizer, or "" if the vocabulary uses none.
 func (t *Tokenizer) Pre() string { return t.pre }
 
 // Len is the number of tokens; ids run from 0 to Len()-1.
 func (t *Tokenizer) Len() int { return len(t.types) }
 
-// BOS is the token that begins a text, or None.
+// BOS is the id of the token that begins a text, or None.
 func (t *Tokenizer) BOS() int32 { return t.bos }
 
-// EOS is the token that ends a text, or None.
+// EOS is the id of the token that ends a text, or None.
 func (t *Tokenizer) EOS() int32 { return t.eos }
 
-// EOT is the token that ends a turn of a conversation, or None.
+// EOT is the id of the token that ends a turn of a conversation, or None.
 func (t *Tokenizer) EOT() int32 { return t.eot }
 
-// Unk is the token for what the vocabulary cannot write, or None.
+// Unk is the id of the unknown token, which replaces text that the vocabulary cannot represent, or None.
 func (t *Tokenizer) Unk() int32 { return t.unk }
 
-// AddBOS reports whether texts of this vocabulary begin with BOS.
+// AddBOS reports whether the vocabulary asks for BOS at the beginning of a text.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
 // AddEOS reports whether the file asks for EOS behind a whole text: see [EncodeOptions].
 func (t *Tokenizer) AddEOS() bool { return t.addEOS }
 
-// AddSpacePrefix reports whether encoding puts a space in front of a text, and in front of the text
-// behind each token that was recognised as a whole. Decoding takes these spaces away again.
+// AddSpacePrefix reports whether encoding adds a space in front of a text, and in front of the text after each special
+// or user-defined token that it recognizes. Decoding removes these spaces.
 func (t *Tokenizer) AddSpacePrefix() bool { return t.addSpace }
 
-// IsEOG reports whether generation ends with this token: EOS, EOT and their like.
+// IsEOG reports whether generation ends with this token, as for EOS and EOT.
 func (t *Tokenizer) IsEOG(id int32) bool {
 	_, found := slices.BinarySearchFunc(t.ends, id, func(e End, id int32) int { return cmp.Compare(e.ID, id) })
 	return found
 }
 
-// EOG returns the tokens that end generation, ascending.
+// EOG returns the ids of all tokens that end generation, in ascending order.
 func (t *Tokenizer) EOG() []int32 {
 	ids := make([]int32, len(t.ends))
 	for i, e := range t.ends {
@@ -165,12 +165,12 @@ func (t *Tokenizer) EOG() []int32 {
 	return ids
 }
 
-// Ends returns the tokens that end generation, ascending, each with what says so.
+// Ends returns the tokens that end generation, in ascending order of ids, each with the reason.
 func (t *Tokenizer) Ends() []End { return slices.Clone(t.ends) }
 
-// Suppressed returns the tokens that are never to be generated.
+// Suppressed returns the ids of tokens that must not be generated.
 func (t *Tokenizer) Suppressed() []int32 { return slices.Clone(t.suppressed) }
 
-// ByteComplete reports whether every byte has a token, so that every byte string is encoded exactly.
-// Elsewhere a byte without a token becomes U+FFFD (byte-level BPE) or the unknown token.
+// ByteComplete reports whether every byte has a token, so that every byte string can be encoded exactly. Otherwise a
+// byte without a token becomes U+FFFD (byte-level BPE) or the unknown token.
 func (t *Tokenizer) ByteComplete() bool { return t.complete }

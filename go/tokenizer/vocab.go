@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// TokenType is what a token is for; numbers follow GGUF.
+// TokenType is the type of a token; numbers follow GGUF.
 type TokenType uint8
 
 // The types of tokens.
 const (
 	Normal      TokenType = 1
-	Unknown     TokenType = 2 // stands for what the vocabulary cannot write
-	Control     TokenType = 3 // marks something, such as the end of the text, and is no text itself
+	Unknown     TokenType = 2 // replaces text that the vocabulary cannot represent
+	Control     TokenType = 3 // a marker, such as the end of the text; not itself text
 	UserDefined TokenType = 4 // text that is always one token
 	Unused      TokenType = 5
 	Byte        TokenType = 6 // one byte; its text is "<0x0A>"
@@ -50,9 +50,8 @@ func (v *vocab) text(id int32) string { return v.arena[v.offsets[id]:v.offsets[i
 // cut reports whether the token is recognised as a whole wherever the text spells it.
 func (v *vocab) cut(id int32) bool { return v.types[id] == UserDefined && !v.plain[id] }
 
-// Text is what the vocabulary has for the token: with SentencePiece ▁ stands for a space and "<0x0A>"
-// for a byte, with byte-level BPE it is the bytes themselves; it need not be valid UTF-8. It is "" for
-// an id out of range.
+// Text is the token's text in the vocabulary. With SentencePiece, ▁ stands for a space and "<0x0A>" for a byte. With
+// byte-level BPE it is the token's bytes, which need not be valid UTF-8. It is "" for an id out of range.
 func (v *vocab) Text(id int32) string {
 	if !v.valid(id) {
 		return ""
@@ -68,8 +67,8 @@ func (v *vocab) Type(id int32) TokenType {
 	return v.types[id]
 }
 
-// ID finds the token with this text, spelled as by Text. Of several it is one that plain text can
-// become, if there is one, and of these the lowest.
+// ID finds the token with this text, spelled as Text returns it. If there are several, a token that plain text can be
+// encoded to is preferred, then the lowest id.
 func (v *vocab) ID(text string) (id int32, ok bool) {
 	id = v.find(text)
 	return id, id != None
