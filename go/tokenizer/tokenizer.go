@@ -1,10 +1,9 @@
 // Package tokenizer converts text to token ids and back with the vocabulary in a model file's metadata. It supports
 // SentencePiece with scores (tokenizer.ggml.model "llama") and byte-level BPE ("gpt2").
 //
-// Text is any byte string. Where it is no valid UTF-8, each offending byte counts as one character
-// of its own, and is kept: with a vocabulary that has a token for every byte (see
-// [Tokenizer.ByteComplete]) decoding gives back exactly the bytes that were encoded. The one
-// exception is U+2581 (▁) under SentencePiece, which writes a space so and cannot tell the two apart.
+// Text may be any byte string. Each byte that is not part of valid UTF-8 is treated as one character and preserved: if
+// the vocabulary has a token for every byte (see [Tokenizer.ByteComplete]), decoding returns exactly the bytes that
+// were encoded. The only exception is U+2581 (▁) with SentencePiece, which uses this character for a space.
 //
 // Encoding a text of length n takes O(n·log n) time for every text: pre-tokenizers scan linearly, and merges use a
 // priority queue.
@@ -143,7 +142,7 @@ func (t *Tokenizer) Unk() int32 { return t.unk }
 // AddBOS reports whether the vocabulary asks for BOS at the beginning of a text.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
-// AddEOS reports whether the file asks for EOS behind a whole text: see [EncodeOptions].
+// AddEOS reports whether the vocabulary asks for EOS at the end of a complete text: see [EncodeOptions].
 func (t *Tokenizer) AddEOS() bool { return t.addEOS }
 
 // AddSpacePrefix reports whether encoding adds a space in front of a text, and in front of the text after each special
