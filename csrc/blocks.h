@@ -1,5 +1,5 @@
-/* The blocks of every packed encoding as they lie in memory, and the few readings of their fields that several
- * kernels share. Little-endian, without padding, at any address. Decoding itself: encodings/<form>/decode_portable.h.
+/* The blocks of packed encodings as structs, and functions that read some of their fields, shared by kernels. Blocks
+ * are little-endian, without padding, at any address. encodings/<form>/decode_portable.h decodes them.
  * Sources: the GGUF specification; OCP Microscaling 1.0 for the scales of MXFP4 and NVFP4. */
 #ifndef SKEEP_BLOCKS_H
 #define SKEEP_BLOCKS_H
@@ -43,7 +43,7 @@ static inline int32_t skeep_q3_k_scale(const uint8_t *b, uint32_t g) {
 static inline int32_t skeep_iq4_xs_scale(const skeep_block_iq4_xs *b, uint32_t g) {
   return (int32_t)((b->scales_l[g / 2] >> 4 * (g % 2) & 15u) | (b->scales_h >> 2 * g & 3u) << 4) - 32;
 }
-/* IQ1_M: the block's scale, spread over the top nibbles of the four words. */
+/* IQ1_M: the scale of the block, of which each of the four words has four bits at its top. */
 static inline float skeep_iq1_m_d(const skeep_block_iq1_m *b) {
   uint32_t h = 0;
   for (uint32_t i = 0; i < 4; i++) h |= (uint32_t)(b->scales[i] >> 12) << 4 * i;
@@ -66,12 +66,11 @@ static inline float skeep_ue4m3(uint8_t x) {
   memcpy(&f, &bits, 4);
   return f;
 }
-/* For encoders: x cut to an integer in [0, max]; what is not a number gives 0. */
+/* For encoders: x truncated to an integer and clamped to [0, max]; NaN gives 0. */
 static inline uint32_t skeep_code(float x, uint32_t max) {
   return x > 0 ? x < (float)max ? (uint32_t)x : max : 0;
 }
-/* For encoders: whether one of n values is not a number. Such a block gets a scale that is none either: no
- * code could show it. */
+/* For encoders: whether one of n values is NaN. The scale of such a block becomes NaN, since no code stands for it. */
 static inline int skeep_any_nan(const skeep_f32_any *x, int n) {
   int any = 0;
   for (int j = 0; j < n; j++) any |= x[j] != x[j];

@@ -2,9 +2,9 @@
 #ifndef SKEEP_BODIES_H
 #define SKEEP_BODIES_H
 
-/* Raw pointers, preconditions instead of checks.
- * Pointers may have any alignment; extents are > 0; inputs are live, in bounds and do not overlap
- * outputs (unless the op is "in place"). Bodies allocate nothing and touch exactly the bytes named. */
+/* A body is the function of one kernel. It takes raw pointers and checks nothing: its caller guarantees that extents
+ * are > 0 and that inputs are live, in bounds and do not overlap outputs (unless the operation allows the same view).
+ * Pointers may have any alignment. Bodies allocate nothing and access exactly the bytes described here. */
 
 /* out[0 .. count*block_elements) = the decoded blocks. */
 typedef void skeep_body_decode(const void *blocks, size_t count, float *out);
@@ -31,7 +31,7 @@ struct skeep_matmul_tile {
 };
 typedef void skeep_body_matmul_t(const struct skeep_matmul_tile *tile);
 
-/* Dense rows: bodies over rows of n F32 elements that lie *_stride bytes apart. */
+/* Operations on rows of n F32 elements, *_stride bytes from one row to the next. */
 struct skeep_rows {
   const char *a, *b; /* b: the second input of add, mul and glu; one row for all has stride 0 */
   char *y;           /* may be a or b */
@@ -66,7 +66,8 @@ struct skeep_rope_rows {
 #define SKEEP_ROPE_SCRATCH(dims) (((dims) / 2 + 7) / 8 * 8 * 6 + 16)
 typedef void skeep_body_rope(const struct skeep_rope_rows *a);
 
-/* One row of n F32 elements in the cache's encoding. Not 0 when an element became infinite, or was. */
+/* Converts one row of n F32 elements to the encoding of the cache. Not 0 when an element became infinite or was it
+ * before. */
 typedef int skeep_body_kv_store(const char *in, size_t n, char *out);
 /* The smallest magnitudes that round to infinity: half a unit above the largest number, whose mantissa is odd. */
 #define SKEEP_F16_LIMIT 65520.0f

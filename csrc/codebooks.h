@@ -1,5 +1,5 @@
-/* The codebooks of the formats that store indices instead of values: what an index stands for. An entry of a
- * grid holds its elements in its bytes, element 0 in the lowest, so that kernels can load it as it is. */
+/* Codebooks: tables of the values that encodings with indices refer to. Each byte of an entry is one element, the
+ * lowest byte element 0, so that kernels can load an entry as it is. */
 #ifndef SKEEP_CODEBOOKS_H
 #define SKEEP_CODEBOOKS_H
 

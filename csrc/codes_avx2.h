@@ -1,4 +1,4 @@
-/* The last step that AVX2 decoders share: sixteen signed codes become floats. */
+/* The last step of AVX2 decoders: converts sixteen signed codes to floats. */
 #ifndef SKEEP_CODES_AVX2_H
 #define SKEEP_CODES_AVX2_H
 

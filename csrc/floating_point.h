@@ -2,12 +2,12 @@
 #ifndef SKEEP_FLOATING_POINT_H
 #define SKEEP_FLOATING_POINT_H
 
-/* Of the calling thread: how floats are rounded, which exceptions trap, what becomes of subnormal numbers. Everything
- * is computed under SKEEP_FLOAT_DEFAULT, whatever the host's threads have: round to nearest, no traps, subnormals
- * kept. An operation takes it from its begin to its end, a worker for its life. */
+/* The floating-point control of a thread: rounding, which exceptions trap, treatment of subnormal numbers. The core
+ * always computes under SKEEP_FLOAT_DEFAULT (round to nearest, no traps, subnormals kept), whatever the threads of the
+ * host use: operations from their begin to their end, workers always. */
 #if defined(__x86_64__)
 #define SKEEP_FLOAT_DEFAULT 0x1f80u
-#define SKEEP_FLOAT_FLAGS 0x3fu /* exceptions that were raised: no control, and in the same register */
+#define SKEEP_FLOAT_FLAGS 0x3fu /* flags of raised exceptions: in the same register, but not part of the control */
 #else
 #define SKEEP_FLOAT_DEFAULT 0u
 #define SKEEP_FLOAT_FLAGS 0u
@@ -28,8 +28,8 @@ static inline void skeep_float_restore(uint64_t control) {
   __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
 #endif
 }
-/* The default in the place of the host's control, which it returns for skeep_float_give to put back. Writing the
- * register costs more than reading it. */
+/* Sets the default and returns the control of the host, which skeep_float_give restores. Both write the register only
+ * when they must, since writing costs more than reading. */
 static inline uint64_t skeep_float_take(void) {
   const uint64_t control = skeep_float_control();
   if ((control & ~(uint64_t)SKEEP_FLOAT_FLAGS) != SKEEP_FLOAT_DEFAULT) skeep_float_restore(SKEEP_FLOAT_DEFAULT);

@@ -1,19 +1,20 @@
-/* The table of kernels, and what the processor offers. Part of internal.h. */
+/* The table of kernels, and the features of the processor. Part of internal.h. */
 #ifndef SKEEP_KERNEL_H
 #define SKEEP_KERNEL_H
 
 /* The table.
- * A row of generated/kernels_table.h is SKEEP_KERNEL(OP, type, encoding, activation, isa, body): OP as in SKEEP_OP_<OP>,
- * type as in skeep_body_<type>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the function is
- * skeep_<body>, compiled by a unit isa_<isa>_*.c. */
+ * A row of generated/kernels_table.h is SKEEP_KERNEL(OP, type, encoding, activation, isa, body): OP as in
+ * SKEEP_OP_<OP>, type as in skeep_body_<type>; isa one of PORTABLE, AVX2, AVX512, NEON, NEON_DOTPROD, NEON_I8MM; the
+ * function is skeep_<body>, compiled by a unit isa_<isa>_*.c. */
 struct skeep_kernel {
   skeep_kernel_info info;
   void (*body)(void); /* NULL where the instruction set is not of this architecture */
 };
-/* Row `row` of generated/kernels_table.h, in its order; NULL past the end. info.runnable says whether body may be called. */
+/* Row `row` of generated/kernels_table.h, in its order; NULL past the end. info.runnable says whether body may be
+ * called. */
 const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
- * NULL when there is none. Cheap enough for every call: the answer is tabulated at the first use. */
+ * NULL when there is none. Fast, from a table that is built at the first use. */
 const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order);
 /* The portable row of op for exactly this encoding: the executable specification. NULL when there is none. */
 const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding);
@@ -23,7 +24,8 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 
-/* What the processor and the operating system offer, after SKEEP_ISA; one bit per isa word of generated/kernels_table.h. */
+/* What the processor and operating system support and SKEEP_ISA allows: a bit for each isa in
+ * generated/kernels_table.h. */
 enum skeep_feature {
   SKEEP_FEATURE_PORTABLE = 1u << 0,
   SKEEP_FEATURE_AVX2 = 1u << 1,

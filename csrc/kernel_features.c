@@ -49,7 +49,7 @@ static uint32_t processor(void) {
 }
 #endif
 
-/* What each word of SKEEP_ISA leaves in place. A word that the machine cannot satisfy leaves the lower ones. */
+/* The features that each value of SKEEP_ISA allows, those of lower instruction sets included. */
 static const struct {
   const char *name;
   uint32_t allowed;

@@ -1,4 +1,4 @@
-/* The kernel table, generated from kernels.def, and what looks into it. */
+/* The kernel table, generated from kernels.def, and choosing from it. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #define BODY_NEON_DOTPROD(body) IF_ARM(body)
 #define BODY_NEON_I8MM(body) IF_ARM(body)
 
-/* The public number of each isa word. */
+/* The public number of each isa. */
 enum {
   ISA_PORTABLE = SKEEP_ISA_PORTABLE,
   ISA_AVX2 = SKEEP_ISA_AVX2,
@@ -28,7 +28,7 @@ enum {
   ISA_NEON_I8MM = SKEEP_ISA_NEON
 };
 
-/* The last row is a sentinel that no query matches: an array of no rows would not be C. */
+/* The last row matches no query. It is there because C has no empty arrays. */
 static struct skeep_kernel table[] = {
 #define SKEEP_KERNEL(OP, type, encoding, activation, isa, body)                                              \
   {{SKEEP_OP_##OP, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
@@ -119,7 +119,7 @@ const char *skeep_op_name(uint32_t op) { return op < OPS && ops[op].name ? ops[o
 
 /* ---- selection ---- */
 
-/* Why no row fits: the first condition that no row of the operation and encoding meets. */
+/* Why no row fits: the first condition that every row of the operation and encoding fails. */
 static skeep_status refuse(uint32_t op, const skeep_view *key, int32_t key_at, uint32_t other, int32_t other_at) {
   uint32_t seen = 0, fits = 0;
   for (size_t i = 0; i < ROWS; i++) {

@@ -1,8 +1,8 @@
-/* The end of storages, and marks: what opens and closes within one. */
+/* Closing storages; opening, renewing and releasing marks. */
 #include "memory_slab.h"
 
-/* Takes the marks of a root that were opened after `last` (NULL: all) out of its list and closes them. They are the
- * caller's, linked by below, until it retires them. Lock held. */
+/* Closes the marks of a root that were opened after `last` (NULL: all) and removes them from its list. The caller owns
+ * the returned list, linked by below, and must retire each of them. Lock held. */
 static struct skeep_slot *marks_close(struct skeep_slot *root, const struct skeep_slot *last) {
   struct skeep_slot *const newest = root->marks;
   if (newest == last) return NULL;
@@ -15,8 +15,8 @@ static struct skeep_slot *marks_close(struct skeep_slot *root, const struct skee
   }
 }
 
-/* Waits until nobody has a pin on closed marks, since their bytes serve somebody else next. Whoever waits gave the
- * pins of its own step on any marks back before, so that no two wait for each other. */
+/* Waits until these closed marks have no pins, since their bytes are about to be used again, and retires them. The
+ * caller has given back its own step's pins on all marks before, so that no two threads wait for each other. */
 static void marks_wait(struct skeep_slot *m) {
   for (struct skeep_slot *below; m; m = below) {
     below = m->below;
@@ -25,7 +25,7 @@ static void marks_wait(struct skeep_slot *m) {
   }
 }
 
-/* Closes a root and its marks, if_idle only when nobody but step pins it, and leaves them to their pins. */
+/* Closes a root and its marks and retires them. if_idle: only when no one but step has pins on the root. */
 static skeep_status root_close(skeep_storage h, skeep_step *step, int if_idle) {
   SKEEP_KEEP_ERRNO;
   struct skeep_slot *marks = NULL;
@@ -34,7 +34,7 @@ static skeep_status root_close(skeep_storage h, skeep_step *step, int if_idle) {
   struct skeep_slot *root = skeep_open_root(h, &st);
   if (root) {
     const uint64_t own = step && skeep_step_holds(step, root);
-    uint64_t pins = own; /* only then: in one step with refusing new pins */
+    uint64_t pins = own; /* with if_idle: the check and the refusal of new pins are one atomic operation */
     if (!if_idle) {
       __atomic_or_fetch(&root->pins, SKEEP_CLOSING, __ATOMIC_SEQ_CST);
     } else if (!__atomic_compare_exchange_n(&root->pins, &pins, own | SKEEP_CLOSING, 0, __ATOMIC_SEQ_CST,
@@ -71,7 +71,7 @@ skeep_status skeep_storage_left(skeep_storage h, uint64_t *pins) {
   if (!pins) return skeep_bad_parameter(1);
   skeep_slab_lock();
   skeep_status st = skeep_closed(s, h.generation);
-  /* Lock held: the slot cannot begin another life meanwhile. */
+  /* Lock held: the slot cannot get another use meanwhile. */
   if (s->generation == h.generation) {
     st = skeep_bad_parameter(0);
   } else if (s->generation == h.generation + 1 && s->kind >= SKEEP_BORROWED) {
@@ -147,7 +147,7 @@ skeep_status skeep_mark_renew(skeep_storage *mark, skeep_step *step) {
   skeep_slab_unlock();
   if (!m) return st;
   marks_wait(ended);
-  /* m is open, so others may close it meanwhile: then its bytes are not the caller's any more. */
+  /* m is open again, so another thread may close it while this one waits; its bytes are then no longer the caller's. */
   return skeep_slot_wait(m, generation) ? skeep_ok() : skeep_closed(m, generation);
 }
 

@@ -1,20 +1,21 @@
-/* Faults of mapped pages become errors: a SIGBUS inside skeep_guarded leaves it instead of ending the process. */
+/* Turns faults of mapped pages into errors: a SIGBUS inside skeep_guarded jumps out of it instead of ending the
+ * process. */
 #include "internal.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 
-#define LOCAL static __thread __attribute__((tls_model("initial-exec"))) /* the handler must not make the block */
+#define LOCAL static __thread __attribute__((tls_model("initial-exec"))) /* the handler must not allocate thread-local storage */
 
-/* Where this thread's innermost guarded call goes on after a fault; NULL outside of any. Volatile: the compiler
- * sees no reader of the store before the call. */
+/* Where to jump after a fault in this thread's innermost guarded call; NULL outside of any. Volatile, because the
+ * compiler sees no reader between the store and the call. */
 LOCAL sigjmp_buf *volatile target;
 LOCAL volatile uint64_t fault_address;
 
-/* The guard may lie at several levels among the handlers of a host, each put on top of another one. Each level has an
- * entry point of its own and so knows its predecessor, whoever calls it and whatever lies above. Predecessors are
- * written before their level is installed, and never again. */
+/* The guard may be installed several times, each time on top of a newer handler of the host. Each of these levels has
+ * its own handler function, so that it knows which handler it replaced, no matter who calls it. previous[level] is
+ * written before the level is installed, and never again. */
 #define EACH_LEVEL(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define ONE(n) +1
 enum { LEVELS = EACH_LEVEL(ONE) };
@@ -22,9 +23,11 @@ static struct sigaction previous[LEVELS];
 static uint32_t levels; /* in use */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whom a level hands a delivery of the signal to. A host that was put above us again is our predecessor and has us as
- * its own; so that this ends, a delivery that comes back goes to one older than all that had it. The kernel makes a
- * context for each delivery, with no link: who has it stands there, and is gone however the delivery is left. */
+/* The handler to which a level passes a signal. A handler of the host that was installed again above the guard is both
+ * its predecessor and its successor, so that the two would call each other forever. To end that, a signal that comes
+ * back is passed to a handler older than all that have seen it. Which one saw it last is noted in uc_link of the
+ * signal's context: the kernel makes a new context, without a link, for each signal, so the note vanishes with it
+ * however the handler is left. */
 static const struct sigaction *next_of(uint32_t level, const ucontext_t *context) {
   static const struct sigaction none = {.sa_handler = SIG_DFL};
   const uint64_t offset = (uint64_t)(uintptr_t)context->uc_link - (uint64_t)(uintptr_t)previous;
@@ -35,7 +38,7 @@ static const struct sigaction *next_of(uint32_t level, const ucontext_t *context
 }
 
 static void call(const struct sigaction *to, int signal, siginfo_t *info, ucontext_t *context) {
-  /* Our own mask is empty; that handler expects at least its own. The kernel restores the mask at return. */
+  /* The guard's own mask is empty; that handler expects its mask in force. The kernel restores the mask at return. */
   pthread_sigmask(SIG_BLOCK, &to->sa_mask, NULL);
   if (to->sa_flags & SA_SIGINFO)
     to->sa_sigaction(signal, info, context);
@@ -43,7 +46,7 @@ static void call(const struct sigaction *to, int signal, siginfo_t *info, uconte
     to->sa_handler(signal);
 }
 
-/* Hands a SIGBUS that is not ours to whoever had the signal before. */
+/* Passes a SIGBUS that is not from a guarded call on to the previous handler. */
 static void chain(uint32_t level, int signal, siginfo_t *info, ucontext_t *context) {
   const struct sigaction *to = next_of(level, context);
   if (to->sa_flags & SA_SIGINFO || (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN)) {
@@ -53,15 +56,15 @@ static void chain(uint32_t level, int signal, siginfo_t *info, ucontext_t *conte
     context->uc_link = link;
     return;
   }
-  if (info->si_code <= 0 && to->sa_handler == SIG_IGN) return; /* sent by somebody, ignored before */
-  /* A fault cannot be ignored: with the default action back, the instruction faults again and ends the process.
-   * A signal that was sent must be sent again. */
+  if (info->si_code <= 0 && to->sa_handler == SIG_IGN) return; /* sent by a process, and ignored before */
+  /* A fault cannot be ignored. With the default action restored, the instruction faults again and ends the process; a
+   * signal that was sent must be sent again for that. */
   sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
   if (info->si_code <= 0) raise(SIGBUS);
 }
 
-/* The thread's mask as it was at the fault: a handler of the host that lies above us may have had more blocked. Of
- * the set in the context the kernel wrote a bit for every signal, and nothing of the rest. */
+/* Restores the thread's signal mask at the fault: a handler of the host above the guard may have blocked more. In the
+ * context, the kernel wrote only NSIG bits of the set. */
 static void restore_mask(const ucontext_t *context) {
   sigset_t mask;
   sigemptyset(&mask);
@@ -100,8 +103,8 @@ static int same(const struct sigaction *a, const struct sigaction *b) {
 /* Lock held. */
 static skeep_status install(void) {
   struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-  /* NODEFER and an empty mask: who is next decides what is blocked. ONSTACK: threads of Go have small stacks of their
-   * own and an alternate one. */
+  /* NODEFER and an empty mask: the next handler decides what is blocked. ONSTACK: threads of Go have small stacks and
+   * an alternate one. */
   sigemptyset(&action.sa_mask);
   if (sigaction(SIGBUS, NULL, &now)) return skeep_fail(SKEEP_ERR_IO, -1, (uint64_t)errno);
   if (is_ours(&now)) return skeep_ok();
@@ -129,7 +132,7 @@ static void bus(int how, sigset_t *before) {
   pthread_sigmask(how, &set, before);
 }
 
-/* One system call reads the mask and opens it. */
+/* One system call reads the mask and unblocks SIGBUS. */
 int skeep_guard_open(uint64_t step) {
   static __thread uint64_t open_in;
   sigset_t before;

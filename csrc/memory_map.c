@@ -1,4 +1,4 @@
-/* Storages of the pages of files: mapping, advice, and whether the file is still what it was. */
+/* Storages that map files: mapping, advice, and checking whether the file has changed. */
 #include "memory_slab.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ skeep_status skeep_root_verify(const struct skeep_slot *root) {
   return skeep_fail(SKEEP_ERR_CHANGED, -1, root->id);
 }
 
-/* Runs ask on the pinned root of h. */
+/* Calls ask with the root of h, which is pinned meanwhile. */
 static skeep_status with_root(skeep_storage h, skeep_status (*ask)(const struct skeep_slot *, void *), void *arg) {
   SKEEP_KEEP_ERRNO;
   struct skeep_slot *s;
@@ -77,12 +77,12 @@ static skeep_status ask_advise(const struct skeep_slot *root, void *arg) {
 }
 
 skeep_status skeep_storage_advise(skeep_storage h, uint64_t byte, uint64_t length, uint32_t advice) {
-  static const int words[] = {[SKEEP_ADVICE_NORMAL] = MADV_NORMAL,
+  static const int advices[] = {[SKEEP_ADVICE_NORMAL] = MADV_NORMAL,
                               [SKEEP_ADVICE_SEQUENTIAL] = MADV_SEQUENTIAL,
                               [SKEEP_ADVICE_WILLNEED] = MADV_WILLNEED,
                               [SKEEP_ADVICE_DONTNEED] = MADV_DONTNEED};
-  if (advice >= sizeof words / sizeof words[0]) return skeep_bad_parameter(3);
-  struct advice a = {byte, length, words[advice]};
+  if (advice >= sizeof advices / sizeof advices[0]) return skeep_bad_parameter(3);
+  struct advice a = {byte, length, advices[advice]};
   return with_root(h, ask_advise, &a);
 }
 

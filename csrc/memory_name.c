@@ -1,4 +1,4 @@
-/* Names of storages, and finding one by its id or by an address of its bytes. */
+/* Names of storages; finding a storage by its id or by an address in it. */
 #include "memory_slab.h"
 
 /* The slot for which is(slot, value) holds, or NULL. Lock held. Looks at every slot: for messages. */
@@ -9,7 +9,7 @@ static struct skeep_slot *slot_find(int (*is)(const struct skeep_slot *, uint64_
   return NULL;
 }
 
-/* Marks and pins have their root's id, and no name. */
+/* Marks and pins have the id of their root, but no name. */
 static int named(const struct skeep_slot *s, uint64_t id) { return s->id == id && s->name[0]; }
 static int holds(const struct skeep_slot *s, uint64_t address) {
   return s->kind >= SKEEP_BORROWED && (s->generation & 1) && address - s->address < s->bytes;

@@ -1,4 +1,4 @@
-/* Pins: what keeps a slot and its root as they are, and the end of a slot when the last one goes. */
+/* Pins keep a slot and its root unchanged. Giving back the last pin of a closed slot ends its use. */
 #include "memory_slab.h"
 
 #include <limits.h>
@@ -12,8 +12,8 @@ static void futex_wait(void *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 static void futex_wake_all(void *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
-/* The kernel waits on 32 bits: the count is the low half of pins, which comes first on both platforms. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of pins is its first word");
+/* A futex has 32 bits: the count, in the low half of pins, which comes first on little-endian platforms. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of pins comes first");
 
 int skeep_slot_wait(struct skeep_slot *s, uint64_t generation) {
   if (__atomic_load_n(&s->pins, __ATOMIC_SEQ_CST) & SKEEP_PIN_COUNT) {
@@ -39,7 +39,7 @@ static void root_free(struct skeep_slot *root) {
   }
 }
 
-/* Ends the life of a retired slot without pins: exactly one of those who see it so does. */
+/* Ends the use of a retired slot without pins. Exactly one of the threads that find it so does it. */
 static void finish(struct skeep_slot *s) {
   uint64_t idle = SKEEP_CLOSING | SKEEP_RETIRED;
   if (!__atomic_compare_exchange_n(&s->pins, &idle, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;

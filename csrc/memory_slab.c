@@ -16,7 +16,7 @@ static uint64_t slab_usable; /* bytes of the reservation that are accessible */
 
 void skeep_slab_lock(void) { pthread_mutex_lock(&lock); }
 void skeep_slab_unlock(void) { pthread_mutex_unlock(&lock); }
-/* A fork that finds another thread in the lock would leave it locked in the child for ever. */
+/* If another thread held the lock during a fork, it would stay locked in the child forever. */
 __attribute__((constructor)) static void keep_forks_out(void) {
   (void)pthread_atfork(skeep_slab_lock, skeep_slab_unlock, skeep_slab_unlock);
 }

@@ -1,5 +1,5 @@
-/* What memory_*.c share of the slab of slots. The lock guards the free list, the lists of marks, kinds, the counters, and
- * every opening and closing of a slot. Nothing that allocates or calls a host runs under it. */
+/* The slab of slots, for memory_*.c. Its lock protects the free list, the lists of marks, kinds, the counters, and the
+ * opening and closing of slots. While it is held, nothing is allocated and no function of the host is called. */
 #ifndef SKEEP_SLAB_H
 #define SKEEP_SLAB_H
 
@@ -22,24 +22,24 @@ void skeep_slot_give(struct skeep_slot *s);
 /* Opens a slot whose fields are set; closes it. Nobody else changes a generation. */
 skeep_storage skeep_slot_open(struct skeep_slot *s);
 void skeep_slot_close(struct skeep_slot *s);
-/* Begins or ends a pin's use of a slot, which stays closed to everybody else. */
+/* Begins or ends the use of a slot for a pin. The slot stays closed: its generation stays even. */
 skeep_storage skeep_slot_turn(struct skeep_slot *s);
 /* The open root of a handle, or NULL with *st saying why. */
 struct skeep_slot *skeep_open_root(skeep_storage h, skeep_status *st);
 
 /* Lock not held: */
-/* Sleeps until s has no pins; 0 when it goes on to another generation meanwhile. */
+/* Sleeps until s has no pins. Returns 0 when its generation changed meanwhile. */
 int skeep_slot_wait(struct skeep_slot *s, uint64_t generation);
-/* Leaves a closed slot to its pins: the last one ends its life, or this call when there is none. */
+/* Retires a closed slot: its last pin ends its use, or this call when it has none. */
 void skeep_slot_retire(struct skeep_slot *s);
-/* ERR_CLOSED for a handle; the id is known while the slot has not been reused. */
+/* ERR_CLOSED for a handle, with the id of its root unless the slot has been reused. */
 skeep_status skeep_closed(const struct skeep_slot *s, uint64_t generation);
-/* Field numbers of ERR_ARGUMENT: the position of the parameter. */
+/* ERR_ARGUMENT for the parameter at this position. */
 static inline skeep_status skeep_bad_parameter(uint64_t position) {
   return skeep_fail(SKEEP_ERR_ARGUMENT, -1, position);
 }
 
-/* Everything of a root but its slot. */
+/* All facts of a new root. */
 struct skeep_root {
   uint64_t address, bytes, base, length;
   uint32_t domain, readonly;

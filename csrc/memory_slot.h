@@ -1,34 +1,36 @@
-/* Liveness slots: what a skeep_storage handle and a view's cell point to. Only memory_*.c, status.c, op_reference.c and
- * op.c look inside.
+/* Slots: what a skeep_storage handle and a view's cell point to. Only memory_*.c, status.c, op_reference.c and op.c
+ * access their fields.
  *
  * Invariants
- *  - Slots lie in one slab that is reserved once, grows in place and is never unmapped, so a stale handle can
- *    always be compared. Whether an address is a slot at all is one subtraction (skeep_slot_at).
- *  - generation is odd while the slot is open and even while it is not; it only grows. A handle or view is live
- *    while the slot holds its (odd) generation.
- *  - A slot serves a root, a mark of one, or a pin that a host took (skeep_pin). That one stays closed, so that its
- *    handle is good for nothing but its end; its even generation grows by two with each use, so that it ends once.
- *  - root is written (release) only while the generation is even. Who loads root (acquire) and then finds the
- *    old generation has the old root: a later one would have made the later generation visible.
- *  - pins: count in the low half, SKEEP_CLOSING and SKEEP_RETIRED above. What is pinned through a mark counts there
- *    and on the root. A pin adds first and then looks for CLOSING and at the generation; a close bumps generations
- *    first and then retires, a release bumps and then looks at the count. One of the two sees the other.
- *  - Who finds count 0 on a retired slot, and is first to take its flags off, ends its life: a root frees what it
- *    owns, and the slot goes to the free list. A late pin may add to a slot that serves somebody else already: it
- *    finds another generation and takes itself off, which disturbs a count for a moment and nothing else.
- *  - A closed mark belongs to whoever closed it until that one retires it, so its bytes can be waited for. */
+ *  - All slots are in one slab, which is reserved once, grows in place and is never unmapped. So the slot of a stale
+ *    handle can always be read. skeep_slot_at tells with one subtraction whether an address is that of a slot.
+ *  - generation only grows. It is odd while the slot is open and even while it is closed. A handle or view is live
+ *    while the slot has its (odd) generation.
+ *  - A slot is used for a root, for a mark, or for a pin of skeep_pin. A pin's slot stays closed, so that its handle is
+ *    accepted by skeep_unpin only. Its even generation grows by two with each use, so that a pin ends only once.
+ *  - root is stored (release) only while generation is even. A thread that loads root (acquire) and then still finds
+ *    the old generation has the old root: with a later root it would also see the later generation.
+ *  - pins has the count in its low half, and the flags SKEEP_CLOSING and SKEEP_RETIRED above it. A pin through a mark
+ *    counts on the mark and on the root. A pin first adds to the count and then checks CLOSING and the generation. A
+ *    close first raises generations and then retires the slot; a release raises them and then reads the count. In each
+ *    case at least one of the two threads sees the other.
+ *  - A retired slot whose count is 0 ends its use: the first thread that clears its flags frees what the root owns and
+ *    puts the slot on the free list. A late pin may still add to a slot that has another use already. It then finds
+ *    another generation and subtracts itself again, so that a count is wrong for a moment and nothing else happens.
+ *  - A closed mark belongs to the thread that closed it until that thread retires it, so that it can wait for the
+ *    mark's pins. */
 #ifndef SKEEP_SLOT_H
 #define SKEEP_SLOT_H
 
 #include "internal.h"
 
 #define SKEEP_SLOT_BYTES 512u
-#define SKEEP_NAME_BYTES 256u /* of a storage's name and its end */
+#define SKEEP_NAME_BYTES 256u /* of a storage's name, with its terminator */
 #define SKEEP_CLOSING (1ull << 32) /* no new pins: a close has begun */
 #define SKEEP_RETIRED (1ull << 33) /* the last unpin ends its life */
 #define SKEEP_PIN_COUNT 0xffffffffull
 
-/* What a slot serves. From SKEEP_BORROWED on it is a root: how its bytes are given back. */
+/* What a slot is used for. From SKEEP_BORROWED on it is a root, and the kind says how its bytes are freed. */
 enum skeep_kind { SKEEP_FREE, SKEEP_MARK, SKEEP_PIN, SKEEP_BORROWED, SKEEP_MALLOCED, SKEEP_MMAPPED, SKEEP_FILE };
 
 struct skeep_slot {
@@ -37,27 +39,27 @@ struct skeep_slot {
   struct skeep_slot *root; /* itself, unless the slot is a mark */
   uint64_t id, address, bytes;
   uint32_t domain, readonly;
-  /* Written by every pin: a line of its own. */
+  /* Written by every pin, so on a cache line of its own. */
   uint64_t pins __attribute__((aligned(64)));
-  uint32_t waiting; /* threads that sleep until pins fall */
-  /* Cold. */
+  uint32_t waiting; /* threads that sleep until pins decrease */
+  /* Rarely used. */
   struct skeep_slot *marks __attribute__((aligned(64))); /* open marks of a root, newest first */
   struct skeep_slot *below;                              /* next in marks, closed marks or the free list */
-  struct skeep_slot *pinned;                             /* what a pin keeps */
-  uint64_t base, length;                                 /* what to give back to the system */
+  struct skeep_slot *pinned;                             /* the slot that a pin holds */
+  uint64_t base, length;                                 /* of the allocation or mapping, to free it */
   void (*release)(void *);                               /* of a borrowed root, or NULL */
   void *release_arg;
   int64_t file_size, mtime_s, mtime_ns;
   enum skeep_kind kind;
   int fd;
-  char name[SKEEP_NAME_BYTES]; /* of a root, for messages; stays until the slot serves somebody else */
+  char name[SKEEP_NAME_BYTES]; /* of a root, for messages; kept until the slot is used again */
 } __attribute__((aligned(SKEEP_SLOT_BYTES)));
 _Static_assert(sizeof(struct skeep_slot) == SKEEP_SLOT_BYTES, "a slot's address is a multiple of its size");
 
-/* The slab: written once each growth, bytes after base. */
+/* Address and size of the slab. When it grows, bytes is written after base. */
 extern uint64_t skeep_slab_base, skeep_slab_bytes;
 
-/* The slot at an address, or NULL when the address is none: what a forged or damaged view meets first. */
+/* The slot at an address, or NULL when there is none: the first check of a view, which may be forged or damaged. */
 static inline struct skeep_slot *skeep_slot_at(uint64_t cell) {
   const uint64_t bytes = __atomic_load_n(&skeep_slab_bytes, __ATOMIC_ACQUIRE);
   const uint64_t offset = cell - __atomic_load_n(&skeep_slab_base, __ATOMIC_RELAXED);
@@ -86,16 +88,16 @@ void skeep_view_range(const skeep_view *view, uint64_t *from, uint64_t *to);
 /* Whether two indices of a checked view may share an element (a stride of 0, or one that is too small). */
 int skeep_view_overlaps_itself(const skeep_view *view);
 
-/* What skeep_op_begin does first, and all that a call without a pool (NULL) needs; step is not entered, and errors are
- * not kept in it. */
+/* The first part of skeep_op_begin, and all of it for a call without a pool (NULL). Does not count as an operation of
+ * step and does not record errors in it. */
 skeep_status skeep_op_hold(struct skeep_op *op, skeep_pool *pool, skeep_step *step, const skeep_view *const *operands,
                            uint32_t count, uint32_t outputs, uint32_t in_place);
 
-/* Tells the runs of all steps apart, from 1. */
+/* A number, from 1, that is different for each run (begin to end) of any step. */
 uint64_t skeep_step_serial(const skeep_step *step);
 /* Whether a step pins a slot. */
 int skeep_step_holds(const skeep_step *step, const struct skeep_slot *slot);
-/* Gives back the pin of a step on a slot, and its pins on all marks. What it needs again, it pins again. */
+/* Give back the pin of a step on one slot, or its pins on all marks. The step pins again what it needs later. */
 void skeep_step_forget(skeep_step *step, struct skeep_slot *slot);
 void skeep_step_forget_marks(skeep_step *step);
 /* Makes sure that a step pins the live slot (cell, generation) and its root, for this operand: ERR_ARGUMENT,

@@ -1,4 +1,4 @@
-/* Steps: the pins, the first error and the frame of a group of operations. */
+/* Steps: pins, first error and frame of a group of operations. */
 #include "memory_slot.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #define MAX_ROOTS 32768u
 #define MAX_FRAME 65536u
 
-/* Who used a root first: what a changed file is told with. */
+/* The operation and operand that first used a root, for the error when its file has changed. */
 struct use {
   uint64_t op;
   int32_t operand;
@@ -20,12 +20,12 @@ struct skeep_step {
   uint64_t serial;
   int running;
   skeep_view *frame;
-  const struct skeep_slot *last; /* the one found last: mostly the next one, too */
+  const struct skeep_slot *last; /* the slot found last: often the next one, too */
   uint32_t roots, marks, capacity;
   uint32_t mask;            /* buckets - 1 */
-  struct skeep_slot **slot; /* each with one pin of the step's: roots from the front on, marks from the back */
+  struct skeep_slot **slot; /* what the step pins, once each: roots from the front on, marks from the end backwards */
   struct use *use;          /* of each */
-  uint16_t *bucket;         /* open addressing by slot address: 1 + index into slot, 0 = empty; half full at most */
+  uint16_t *bucket;         /* hash table by slot address, open addressing: 1 + index in slot, 0 = empty; at most half full */
 };
 
 skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out) {
@@ -61,7 +61,7 @@ skeep_status skeep_step_status(const skeep_step *step, uint64_t *op) {
   return step->first;
 }
 
-/* Where the search for a slot begins. */
+/* The bucket where the search for a slot begins. */
 static uint32_t home_of(const skeep_step *s, const struct skeep_slot *slot) {
   const uint32_t i = (uint32_t)((uintptr_t)slot / SKEEP_SLOT_BYTES) * 2654435761u;
   return (i ^ i >> 15) & s->mask;
@@ -88,12 +88,12 @@ static void keep(skeep_step *s, struct skeep_slot *slot, uint32_t operand) {
 void skeep_step_forget(skeep_step *s, struct skeep_slot *slot) {
   uint32_t hole = bucket_of(s, slot);
   if (!s->bucket[hole]) return;
-  /* The last of its kind takes its place. */
+  /* The last root or mark moves to the freed entry. */
   const uint32_t entry = s->bucket[hole] - 1u, last = slot->root == slot ? --s->roots : s->capacity - s->marks--;
   s->bucket[bucket_of(s, s->slot[last])] = (uint16_t)(entry + 1);
   s->slot[entry] = s->slot[last];
   s->use[entry] = s->use[last];
-  /* Those behind the hole move up, as far as their searches begin. */
+  /* Entries after the hole move into it, unless their search begins after it. */
   for (uint32_t i = (hole + 1) & s->mask; s->bucket[i]; i = (i + 1) & s->mask) {
     const uint32_t home = home_of(s, s->slot[s->bucket[i] - 1]);
     if (((i - home) & s->mask) < ((i - hole) & s->mask)) continue;
@@ -163,7 +163,7 @@ skeep_status skeep_step_end(skeep_step *s) {
   skeep_step_forget_marks(s);
   for (uint32_t i = 0; i < s->roots; i++) {
     skeep_status st = skeep_root_verify(s->slot[i]);
-    /* Data that an operation could not take are no wonder in a file that has changed. */
+    /* The change of the file may be what caused an error in the data. */
     const int of_data = s->first.code == SKEEP_ERR_VALUE || s->first.code == SKEEP_ERR_INDEX;
     if (st.code != SKEEP_OK && (s->first.code == SKEEP_OK || of_data)) {
       st.operand = s->use[i].operand;

@@ -1,4 +1,4 @@
-/* Storages: roots, from what they are made of; bytes that a host lends; asking. */
+/* Storages: making roots, borrowing bytes of the host, and facts of a storage. */
 #include "memory_slab.h"
 
 static uint64_t last_id; /* lock held */

@@ -1,4 +1,4 @@
-/* Views: making them, checking them, and the address of a logical index in any order. */
+/* Views: making and checking them; the address of an element in any block order. */
 #include "memory_slot.h"
 
 /* Cells along an axis of extent > 0. */
@@ -75,11 +75,11 @@ skeep_status skeep_view_of(skeep_storage s, uint64_t byte, uint32_t encoding, ui
 
 #define FIELD(name) skeep_fail(SKEEP_ERR_ARGUMENT, 0, offsetof(skeep_view, name))
 
-/* The highest position that a layout reaches, when it reaches no negative one. Extents and strides are checked. */
+/* The highest position that a layout reaches. Extents and strides are checked already. */
 static int highest(const skeep_layout *l, int64_t *position) {
   int64_t top = l->offset, step, count;
   for (uint32_t a = 0; a < l->rank; a++) {
-    /* In panels the last row's last block is the plane's last cell, whatever the strides of the two axes say. */
+    /* In panels, the last block of the last row is the last one of the plane, whatever its two strides are. */
     if (l->order.family == SKEEP_ORDER_ROW_PANEL && (int)a == l->block_axis) continue;
     count = (int)a == l->block_axis ? blocks_of(l->shape[a], l->block) : l->shape[a];
     if (l->order.family == SKEEP_ORDER_ROW_PANEL && (int)a == l->row_axis) {
@@ -92,7 +92,7 @@ static int highest(const skeep_layout *l, int64_t *position) {
   return 1;
 }
 
-/* The order's own rules. Strides and extents are checked one by one already. */
+/* The rules of the block order. Each stride and extent by itself is checked already. */
 static skeep_status check_order(const skeep_layout *l) {
   const skeep_order o = l->order;
   const int packed = l->block > 1;
@@ -110,7 +110,7 @@ static skeep_status check_order(const skeep_layout *l) {
   if (o.family > SKEEP_ORDER_ROW_PANEL) return FIELD(layout.order.family);
   if (o.family != SKEEP_ORDER_ROW_PANEL) return o.panel ? FIELD(layout.order.panel) : skeep_ok();
   if (!o.panel) return FIELD(layout.order.panel);
-  /* Panels: the block axis is whole, so that a row has as many blocks as the plane. */
+  /* Panels: a view has whole rows, so that its rows have as many blocks as those of the plane. */
   if (l->stride[l->block_axis] != o.panel) return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)l->block_axis);
   if (l->stride[l->row_axis] != blocks_of(l->shape[l->block_axis], l->block))
     return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)l->row_axis);
@@ -120,7 +120,7 @@ static skeep_status check_order(const skeep_layout *l) {
 /* Bytes from data that the layout reaches; 0 with *st set when it is wrong. */
 static uint64_t check_layout(const skeep_layout *l, const skeep_encoding_info *e, skeep_status *st) {
   int64_t top, bytes, elements = 1;
-  int countless = 0; /* strides of 0 reach any number of elements with few bytes, but what counts them has 63 bits */
+  int countless = 0; /* with strides of 0, few bytes are any number of elements, but 63 bits must hold that number */
   for (uint32_t a = 0; a < 4; a++) {
     countless |= __builtin_mul_overflow(elements, l->shape[a], &elements);
     if (a < l->rank ? l->shape[a] <= 0 : l->shape[a] != 1) {
@@ -164,7 +164,7 @@ skeep_status skeep_view_check_held(const skeep_view *v, const struct skeep_slot 
   const uint64_t need = check_layout(l, e, &st);
   if (!need) return st;
   if (need > v->bytes) return skeep_fail(SKEEP_ERR_BOUNDS, 0, need);
-  /* The alias itself lies in its root. */
+  /* The view's bytes are within its root. */
   const uint64_t from = v->data - root->address;
   if (from > root->bytes || v->bytes > root->bytes - from) return skeep_fail(SKEEP_ERR_BOUNDS, 0, v->bytes);
   return skeep_ok();
@@ -193,8 +193,8 @@ void skeep_view_range(const skeep_view *v, uint64_t *from, uint64_t *to) {
 
 int skeep_view_overlaps_itself(const skeep_view *v) {
   const skeep_layout *l = &v->layout;
-  /* Sorted by stride, each axis must step over everything that the smaller ones reach. A plane of panels is
-   * gap-free: it counts as one axis that is done already. */
+  /* By ascending stride, each axis must step over everything that the axes before it reach. A plane of panels has no
+   * gaps: it counts as one axis that has been checked. */
   uint32_t done = 0, left = l->rank;
   int64_t reach = 0;
   if (l->order.family == SKEEP_ORDER_ROW_PANEL) {

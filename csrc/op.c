@@ -1,10 +1,10 @@
-/* What every operation begins and ends with. */
+/* The beginning and end of every operation. */
 #include "memory_slot.h"
 
 _Static_assert(SKEEP_MAX_OPERANDS <= 32, "operands are numbered in the bits of a word");
 
-/* Everything that an operation holds, and the errno and floating-point control of before; the control first, since
- * the last pin may run a hook of the host's. */
+/* Gives back what an operation holds and restores errno and floating-point control. The control comes first, since
+ * giving back the last pin may call a release function of the host. */
 static void give_back(struct skeep_op *op) {
   skeep_float_give(op->control);
   if (op->opened) skeep_guard_shut();
@@ -13,7 +13,7 @@ static void give_back(struct skeep_op *op) {
   errno = op->error;
 }
 
-/* Makes sure that the slot of an operand and its root stay until the operation or its step ends. */
+/* Pins the slot of an operand and its root until the operation or its step ends. */
 static skeep_status hold(struct skeep_op *op, uint32_t operand, struct skeep_slot **root) {
   const skeep_view *v = op->v[operand];
   if (op->step) return skeep_step_pin(op->step, v->cell, v->generation, operand, root);
@@ -25,7 +25,7 @@ static skeep_status hold(struct skeep_op *op, uint32_t operand, struct skeep_slo
   return st;
 }
 
-/* Whether output o shares bytes with operand i, unless it may be, and is, exactly the same view. */
+/* Whether output o shares bytes with operand i. Not when both are the same view and that is allowed. */
 static int overlaps(const skeep_view *o, const skeep_view *i, int may_be_same) {
   uint64_t o_from, o_to, i_from, i_to;
   skeep_view_range(o, &o_from, &o_to);
@@ -35,7 +35,7 @@ static int overlaps(const skeep_view *o, const skeep_view *i, int may_be_same) {
            !memcmp(&o->layout, &i->layout, sizeof o->layout));
 }
 
-/* Pages of a file: ours, or the host's own. */
+/* Whether reading may fault: files mapped here, and memory of the host, which may be a mapped file. */
 static int may_fault(const struct skeep_slot *root) {
   return root->kind == SKEEP_FILE || (root->kind == SKEEP_BORROWED && root->domain == SKEEP_DOMAIN_OFFHEAP);
 }
@@ -124,8 +124,8 @@ static int32_t operand_at(const struct skeep_op *op, uint64_t address) {
 
 skeep_status skeep_op_end(struct skeep_op *op, skeep_status status) {
   if (status.code == SKEEP_ERR_FAULT) status.operand = operand_at(op, status.detail);
-  /* A file that was cut within its last page reads as zeros there, without a fault: what a bare call has read counts
-   * only while the file is what it was. A step asks once, at its end. Pins stand in the order of the operands. */
+  /* When a file is truncated, the rest of its last page reads as zeros, without a fault. So what a call without a step
+   * has read is valid only if the file has not changed. A step checks once, at its end. pinned is in operand order. */
   for (uint32_t i = 0, pin = 0; pin < op->pins; i++) {
     if (!op->v[i]) continue;
     const skeep_status now = skeep_root_verify(op->pinned[pin++]->root);

@@ -1,9 +1,9 @@
-/* The pool: persistent workers that share the tasks of one region with its caller.
+/* The pool: persistent worker threads that share the tasks of a region (one parallel run) with its caller.
  *
- * A region is open while `gate` lacks CLOSED. A worker enters by adding itself to the gate; when it then finds the
- * gate closed, it leaves at once. The caller closes the gate when no task is left and waits until nobody is inside,
- * so a worker that the system has not woken yet costs nothing: it finds the gate closed. The fields of a region
- * are written only while the gate is closed and, apart from workers about to leave, empty. */
+ * A region is open while `gate` does not have the flag CLOSED. A worker enters by adding 1 to the gate; if it then
+ * finds the gate closed, it leaves at once. When no task is left, the caller closes the gate and waits until no worker
+ * is inside. A worker that the system has not woken yet costs nothing: it will find the gate closed. The fields of a
+ * region are written only while the gate is closed and no worker is inside, except workers that are about to leave. */
 #include "internal.h"
 
 #include <limits.h>
@@ -24,7 +24,7 @@
 #define SPIN_NS 20000
 #define DESTROYED (1u << 31)
 
-/* Words that different threads write live on different cache lines. */
+/* Variables that different threads write are on different cache lines. */
 #define LINE __attribute__((aligned(64)))
 
 struct worker {
@@ -38,25 +38,25 @@ struct skeep_pool {
   skeep_task *task;
   void *arg;
   uint32_t tasks;
-  uint64_t fault; /* address of the first one, 0 = none */
+  uint64_t fault; /* address of the first fault, 0 = none */
   uint32_t next LINE; /* task */
   uint32_t gate LINE; /* workers inside, and CLOSED */
   uint32_t caller_sleeps;
-  uint32_t epoch LINE; /* of regions: what workers watch */
+  uint32_t epoch LINE; /* counts regions; workers wait for it to change */
   uint32_t sleepers;
   uint32_t stop;
 
-  /* Whose turn it is. */
+  /* Which turns are running. */
   pthread_mutex_t turn LINE;
   pthread_cond_t free;
   int main_busy, spare_busy;
   uint32_t users LINE; /* operations that have begun, and DESTROYED */
 
   uint32_t threads;
-  uint32_t wake;   /* workers that a region calls: no more than find a processor, and one */
-  int64_t spin_ns; /* how long a thread watches before it sleeps: not at all when it keeps others from working */
+  uint32_t wake;   /* how many workers a region wakes: as many as there are other processors, at least one */
+  int64_t spin_ns; /* how long a thread spins before it sleeps; 0 when there are more threads than processors */
   size_t scratch;  /* bytes of each set */
-  char *memory;    /* threads + 1 sets: the caller's, the workers', the spare one; then what two turns share */
+  char *memory;    /* threads + 1 sets of scratch (caller, workers, spare one), then the shared buffers of two turns */
   size_t length;
   struct worker *workers; /* threads - 1 */
 };
@@ -82,7 +82,7 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* Waits for a word to differ from value, so long at most; returns what it holds. */
+/* Spins until *word differs from value, for at most ns nanoseconds. Returns the last value read. */
 static uint32_t spin_while(uint32_t *word, uint32_t value, int64_t ns) {
   uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
   if (seen != value || !ns) return seen;
@@ -98,7 +98,7 @@ static uint32_t spin_while(uint32_t *word, uint32_t value, int64_t ns) {
 
 /* ---- running tasks ---- */
 
-/* A region of its own: what an inline caller runs. */
+/* The tasks that one thread takes from, of the pool's region or of a caller that runs alone. */
 struct share {
   skeep_task *task;
   void *arg, *scratch;
@@ -111,7 +111,7 @@ static void run_share(void *p) {
   while ((i = __atomic_fetch_add(s->next, 1, __ATOMIC_RELAXED)) < s->tasks) s->task(s->arg, i, s->scratch);
 }
 
-/* Tasks of the pool's region until none is left. A fault ends the region: the others finish the task they have. */
+/* Runs tasks of the pool's region until none is left. After a fault, no thread begins another task. */
 static void take_part(skeep_pool *pool, char *scratch) {
   struct share s = {pool->task, pool->arg, scratch, pool->tasks, &pool->next};
   const uint64_t fault = skeep_guarded(run_share, &s);
@@ -125,7 +125,7 @@ static void *work(void *p) {
   struct worker *w = p;
   skeep_pool *pool = w->pool;
   uint32_t seen = 0;
-  skeep_float_restore(SKEEP_FLOAT_DEFAULT); /* a thread begins with that of the one that made it */
+  skeep_float_restore(SKEEP_FLOAT_DEFAULT); /* a new thread inherits the control of its creator */
   for (;;) {
     uint32_t epoch = spin_while(&pool->epoch, seen, pool->spin_ns);
     if (epoch == seen) {
@@ -142,7 +142,7 @@ static void *work(void *p) {
   }
 }
 
-/* next counts one step beyond tasks per participant, at most. */
+/* next exceeds tasks by at most one for each thread. */
 _Static_assert(MAX_THREADS < (1u << 16), "next cannot wrap");
 #define MAX_TASKS (UINT32_MAX - (1u << 16))
 
@@ -174,7 +174,7 @@ static void run_region(skeep_pool *pool, skeep_task *task, void *arg, uint32_t t
   }
 }
 
-/* The workers or, when they are busy, the spare scratch. */
+/* Takes the workers or, when they are busy, the spare scratch; waits when both are in use. */
 struct skeep_turn skeep_turn_take(skeep_pool *pool) {
   pthread_mutex_lock(&pool->turn);
   while (pool->main_busy && pool->spare_busy) pthread_cond_wait(&pool->free, &pool->turn);
@@ -218,7 +218,8 @@ skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint3
 
 void skeep_pool_enter(skeep_pool *pool) { __atomic_add_fetch(&pool->users, 1, __ATOMIC_ACQUIRE); }
 
-/* Who leaves last does not touch the pool behind that: at most its address, to wake whoever destroys it. */
+/* The last one to leave does not access the pool afterwards; it only uses an address in it, to wake
+ * skeep_pool_destroy. */
 void skeep_pool_leave(skeep_pool *pool) {
   if (__atomic_sub_fetch(&pool->users, 1, __ATOMIC_SEQ_CST) == DESTROYED) futex_wake(&pool->users, 1);
 }
@@ -281,7 +282,7 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   }
   if (pool->length >= HUGE_PAGE) (void)madvise(pool->memory, pool->length, MADV_HUGEPAGE);
 
-  /* Workers inherit a mask that leaves asynchronous signals to the host's threads. */
+  /* Workers inherit a signal mask that leaves asynchronous signals to the threads of the host. */
   static const int synchronous[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGPROF};
   sigset_t mask, before;
   sigfillset(&mask);

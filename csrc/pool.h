@@ -1,4 +1,4 @@
-/* The pool of threads, and surviving faults of mapped pages. Part of internal.h. */
+/* The pool of threads, and catching faults of mapped pages. Part of internal.h. */
 #ifndef SKEEP_POOL_H
 #define SKEEP_POOL_H
 
@@ -7,8 +7,8 @@
 typedef void skeep_task(void *arg, uint32_t index, void *scratch);
 skeep_status skeep_pool_run(skeep_pool *pool, skeep_task *task, void *arg, uint32_t tasks);
 size_t skeep_pool_scratch(const skeep_pool *pool); /* bytes that each task's scratch has, 64-byte aligned */
-/* Several regions in a row, with a buffer that nobody else touches from the first to the last: what an operation
- * would else have on its caller's stack, which may be small. skeep_pool_run is one region in a turn of its own. */
+/* A turn: several regions (parallel runs) one after the other, with a buffer that no other operation uses meanwhile. It
+ * replaces arrays on the caller's stack, which may be small. skeep_pool_run is a turn with one region. */
 #define SKEEP_POOL_SHARED (64u << 10)
 struct skeep_turn {
   skeep_pool *pool;
@@ -22,11 +22,12 @@ void skeep_turn_give(const struct skeep_turn *turn);
 void skeep_pool_enter(skeep_pool *pool);
 void skeep_pool_leave(skeep_pool *pool);
 
-/* Runs f(arg) on this thread; 0 when it returned, else the address of the mapped page that could not be read
- * (f was left where it stood). Nests. Costs about 15 ns. The thread must not block SIGBUS. */
+/* Runs f(arg) on this thread. Returns 0 when f returned. When a mapped page could not be read, f is abandoned at that
+ * point and the address is returned. Calls may be nested. Costs about 15 ns. The thread must not block SIGBUS. */
 uint64_t skeep_guarded(void (*f)(void *arg), void *arg);
-/* Lets SIGBUS through on this thread, once the guard is installed; 1 when it was blocked: skeep_guard_shut then
- * blocks it again. A thread that was open once in a step (its serial, 0 = none) is not asked again. */
+/* Unblocks SIGBUS on this thread, when the guard is installed. Returns 1 when it was blocked: then skeep_guard_shut
+ * must block it again. step is the serial of the running step, 0 = none: a thread found unblocked in that step is not
+ * checked again. */
 int skeep_guard_open(uint64_t step);
 void skeep_guard_shut(void);
 

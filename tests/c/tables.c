@@ -107,7 +107,7 @@ static void test_names(void) {
   CHECK_OK(skeep_storage_close(s, NULL));
   CHECK_FAILS(skeep_storage_set_name(s, "late"), SKEEP_ERR_CLOSED);
   skeep_status_text(skeep_view_check(&v), text, sizeof text);
-  CHECK(strstr(text, "\"kept\" (or the mark"));
+  CHECK(strstr(text, "\"kept\", or the mark"));
   skeep_storage other;
   const skeep_view next = check_new(SKEEP_F32, 1, shape, &other); /* in the same slot */
   CHECK(next.cell == v.cell);
