@@ -102,7 +102,7 @@ func TestStoragesHaveNames(t *testing.T) {
 	if st := core.Close(s, nil); st.Code != core.OK {
 		t.Fatal(st)
 	}
-	if text := (core.Status{core.ErrClosed, 1, info.ID}).String(); !strings.Contains(text, "x/m.gguf\" (or the mark") {
+	if text := (core.Status{core.ErrClosed, 1, info.ID}).String(); !strings.Contains(text, "x/m.gguf\", or the mark") {
 		t.Errorf("a closed storage keeps its name for messages: %q", text)
 	}
 	if st := core.SetName(s, "late"); st.Code != core.ErrClosed {
