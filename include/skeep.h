@@ -447,7 +447,8 @@ SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, c
 /* Computes y[T, out] = x[T, in] * transpose(w[out, in]). With x in A8 the kernel multiplies integer codes; with x in
  * F32 it decodes w and multiplies floats. The terms of each output element are added in a fixed order, so that no
  * result depends on the number of threads. Subnormal floats (below 2^-126) count as zero, whether they are given or
- * arise; the floating-point control of the calling thread is not changed by that. */
+ * arise; the floating-point control of the calling thread is not changed by that. Weights beyond the range of F32 (an MXFP4
+ * block with a scale byte from 253 on has some) may count as infinite. */
 SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                                       const skeep_view *y);
 /* Computes 1 to 3 products of the same input at once: y[i] = x * transpose(w[i]) + bias[i] for i < count. bias, or any
@@ -487,8 +488,8 @@ typedef struct skeep_rope_params {
 /* Applies a rotary position embedding to x. x and y are [T, heads, head_dim] F32, y may be x; positions [T] I32 >= 0;
  * factors F32 [dims/2] or NULL. Pair i is rotated by the angle position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) /
  * factors[i], computed in double, with r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin
- * are multiplied by attn_factor and by nothing else. A result that F32 can represent is right even when one of the two
- * products it is the sum of overflows. Elements from dims on are copied. From one position to the next, the angle of no
+ * are multiplied by attn_factor and by nothing else. Only the result is rounded to F32.
+ * Elements from dims on are copied. From one position to the next, the angle of no
  * pair may change by more than 2048 radians: a base, scale or ext_factor beyond that is ERR_ARGUMENT, a factor
  * ERR_VALUE on factors. A position with an angle of 2^31 or more is ERR_INDEX. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
@@ -516,8 +517,8 @@ typedef struct skeep_attend_params {
  * to p; cache row s holds the position p - ((p - s) mod capacity). The softmax is computed in one streaming pass
  * (Milakov & Gimelshein 2018). With m as the largest position of a sequence in this call, positions <= m - capacity are
  * overwritten already: a token that would see one is ERR_SHAPE on k_cache before anything is written. A row of y is NaN
- * when all of its scores are -inf, or when a score is above the range of F32, or q.k is and scale is at least 2^-40.
- * Scores below that range have weight 0. The mean of finite values is finite even when their sum is beyond F32. The
+ * when all of its scores are -inf, or when a score, after the softcap, is above the range of F32. Scores below that
+ * range have weight 0. The mean of finite values is finite even when their sum is beyond F32. The
  * bits of a row depend neither on the other tokens of the call nor on the number of threads. The head_dim of y is that
  * of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q, const skeep_view *k_cache,

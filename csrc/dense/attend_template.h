@@ -102,22 +102,55 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
   }
 }
 
-/* Scores to weights in [begin, end) of one row, 0 in the other lanes touched; their sum is without `shrink`. *max_score is the
- * running maximum; returns the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but
- * -inf so far) counts as 0, so that such scores weigh 0. */
-static inline float attend_weights(float *scores, size_t begin, size_t end, float scale, float softcap, float shrink,
-                                   float *max_score, float *sums) {
+/* Bit j is set when the product q.k of score j in [begin, end) is not finite. Lanes outside may hold anything. */
+static inline uint64_t attend_overflowed(const float *products, size_t begin, size_t end) {
+  v8 difference = v8_set(0);
+  for (size_t j = begin / 8 * 8; j < end; j += 8) {
+    const v8 x = v8_load(products + j);
+    difference = v8_add(difference, v8_sub(x, x)); /* 0 or NaN */
+  }
+  uint64_t which = 0;
+  if (v8_sum(difference) == 0) return which;
+  for (size_t j = begin; j < end; j++) which |= (uint64_t)!isfinite(products[j]) << j;
+  return which;
+}
+
+/* A score whose product of floats is not finite, formed in double, where no product of floats overflows. */
+static __attribute__((noinline, cold)) float attend_score(const float *q, const char *key, size_t dim, float scale,
+                                                          float softcap, const uint32_t encoding) {
+  double product = 0;
+  for (size_t d = 0; d < dim; d += 8) {
+    float k[8];
+    v8_store(k, attend_load(key, d, encoding));
+    for (size_t i = 0; i < 8; i++) product += (double)q[d + i] * (double)k[i];
+  }
+  const double score = (double)scale * product;
+  return (float)(softcap > 0 ? (double)softcap * tanh(score / (double)softcap) : score);
+}
+
+/* Products q.k in [begin, end) of one row become scores, -inf in the other lanes touched. */
+ATTEND_INLINE void attend_scale(float *scores, const float *q, size_t dim, struct attend_rows k, size_t begin, size_t end,
+                                float scale, float softcap, const uint32_t encoding) {
+  const uint64_t overflowed = attend_overflowed(scores, begin, end);
   const v8 low = v8_set(-INFINITY);
-  const size_t aligned = begin / 8 * 8;
-  v8 largest = v8_set(*max_score);
-  for (size_t j = aligned; j < end; j += 8) {
+  for (size_t j = begin / 8 * 8; j < end; j += 8) {
     v8 s = v8_mul(v8_load(scores + j), v8_set(scale));
     if (softcap > 0) s = v8_mul(v8_set(softcap), v8_tanh(v8_div(s, v8_set(softcap))));
     const v8 lane = v8_add(v8_lanes(), v8_set((float)j));
-    s = v8_if_less(lane, v8_set((float)begin), low, v8_if_less(lane, v8_set((float)end), s, low));
-    v8_store(scores + j, s);
-    largest = v8_max(s, largest);
+    v8_store(scores + j, v8_if_less(lane, v8_set((float)begin), low, v8_if_less(lane, v8_set((float)end), s, low)));
   }
+  for (size_t j = begin; overflowed && j < end; j++)
+    if (overflowed >> j & 1)
+      scores[j] = attend_score(q, k.base + (int64_t)(j - k.first) * k.stride, dim, scale, softcap, encoding);
+}
+
+/* Scores to weights in the lanes of [begin, end) of one row; their sum is without `shrink`. *max_score is the running maximum;
+ * returns the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but -inf so far)
+ * counts as 0, so that such scores weigh 0. */
+static inline float attend_weights(float *scores, size_t begin, size_t end, float shrink, float *max_score, float *sums) {
+  const size_t aligned = begin / 8 * 8;
+  v8 largest = v8_set(*max_score);
+  for (size_t j = aligned; j < end; j += 8) largest = v8_max(v8_load(scores + j), largest);
   const float old = *max_score, now = v8_largest(largest), base = now == -INFINITY ? 0 : now;
   v8 sum = v8_load(sums);
   float factor = 1;
@@ -157,21 +190,13 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
   float *keys = sums + rows * 8, *values = keys + ATTEND_BLOCK * k_dim;
   uint16_t from[SKEEP_ATTEND_ROWS], to[SKEEP_ATTEND_ROWS];
   int64_t first = a->end, last = a->begin;
-  /* A tiny scale may lead a product back that is too large for a float: its power of two goes to the query. Where it
-   * does not, scores that overflow are so far from all others that they weigh 0 (or, above, undo their row). */
-  float scale = a->scale, power = 1;
-  if (fabsf(scale) < 0x1p-40f && scale != 0) {
-    int exponent;
-    scale = frexpf(scale, &exponent);
-    power = ldexpf(1, exponent);
-  }
   for (size_t t = 0; t < a->tokens; t++) {
     if (a->lo[t] < first) first = a->lo[t];
     if (a->hi[t] > last) last = a->hi[t];
     for (size_t h = 0; h < a->heads; h++) {
       const size_t r = t * a->heads + h;
       const char *in = a->q + (int64_t)t * a->q_token + (int64_t)h * a->q_head;
-      for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_mul(v8_set(power), v8_get(in + 4 * d, a->k_dim - d)));
+      for (size_t d = 0; d < k_dim; d += 8) v8_store(q + r * k_dim + d, v8_get(in + 4 * d, a->k_dim - d));
       a->max_score[r] = -INFINITY;
       v8_store(sums + r * 8, v8_set(0));
     }
@@ -206,8 +231,12 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
     }
     for (size_t r = 0; r < rows; r++) {
       if (from[r] >= to[r]) continue;
-      const float factor = attend_weights(scores + r * ATTEND_SCORES, from[r], to[r], scale, a->softcap,
-                                          a->shrink, a->max_score + r, sums + r * 8);
+      float *row = scores + r * ATTEND_SCORES;
+      if (in_place)
+        attend_scale(row, q + r * k_dim, k_dim, k, from[r], to[r], a->scale, a->softcap, encoding);
+      else
+        attend_scale(row, q + r * k_dim, k_dim, k, from[r], to[r], a->scale, a->softcap, SKEEP_F32);
+      const float factor = attend_weights(row, from[r], to[r], a->shrink, a->max_score + r, sums + r * 8);
       float *acc = a->acc + r * v_dim;
       if (factor != 1)
         for (size_t d = 0; d < v_dim; d += 8) v8_store(acc + d, v8_mul(v8_load(acc + d), v8_set(factor)));

@@ -105,12 +105,15 @@ static inline void glu_rows(const struct skeep_rows *o, const uint32_t form) {
       v8 z;
       if (form == SKEEP_GLU_RELU) {
         z = v8_mul(v8_max(v8_set(0), g), u);
-      } else { /* the scale in thirds, each a normal float, the factor after the first */
+      } else {
+        /* Two thirds of the power first, so that |act| is at most 1 where the whole power makes it so and the product with up
+         * overflows where the result does; at most 2^-96 of it, so that what up leads back is not lost before. */
         v8 n;
-        const v8 act = v8_gate(g, form, &n);
-        const v8 third = v8_round(v8_mul(n, v8_set(1 / 3.0f))), step = v8_power_of_2(third);
-        const v8 rest = v8_power_of_2(v8_sub(v8_sub(n, third), third));
-        z = v8_mul(v8_mul(v8_mul(v8_mul(act, step), u), step), rest);
+        const v8 act = v8_gate(g, form, &n), third = v8_round(v8_mul(n, v8_set(1 / 3.0f)));
+        const v8 before = v8_max(v8_set(-96), v8_add(third, third)), left = v8_sub(n, before);
+        const v8 half = v8_round(v8_mul(left, v8_set(0.5f)));
+        z = v8_mul(v8_mul(act, v8_power_of_2(before)), u);
+        z = v8_mul(v8_mul(z, v8_power_of_2(half)), v8_power_of_2(v8_sub(left, half)));
       }
       v8_put(y + 4 * i, z, o->n - i);
     }

@@ -165,7 +165,7 @@ func (s *Storage) status(op string, st core.Status) error {
 // statusError says in Go's words what the core answered. r may be nil.
 func statusError(op, storage, tensor string, st core.Status, r *record) *Error {
 	switch st {
-	case core.NoPool: // whichever operand is at hand is not to blame
+	case core.NoPool, core.StepClosed: // whichever operand is at hand is not to blame
 		return &Error{Op: op, Err: ErrArgument, Detail: st.String(), sentence: true}
 	case core.PoolClosed:
 		return &Error{Op: op, Storage: "pool", Err: ErrClosed}

@@ -84,7 +84,9 @@ func (s *ForwardScope) slab() *Storage {
 func (s *ForwardScope) spec(name string, bytes int64) tensor.AllocationSpec {
 	spec := s.o.place(name, bytes, tensor.Forward)
 	spec.Scope = tensor.Forward
-	spec.Alignment = max(spec.Alignment, slabAlignment)
+	if a := spec.Alignment; a >= 0 && a&(a-1) == 0 { // others are refused where memory is allocated
+		spec.Alignment = max(a, slabAlignment)
+	}
 	return spec
 }
 

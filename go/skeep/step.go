@@ -11,8 +11,8 @@ import (
 // step return that error and do nothing. Reset and Release, and CloseIn, release the pins of the step that they are
 // given.
 //
-// With a nil *Step an operation pins its operands itself. The zero Step is closed. A Step must be used by one goroutine
-// at a time.
+// With a nil *Step an operation pins its operands itself. The zero Step is closed; an operation that is given a closed
+// step does nothing and returns an error that wraps ErrArgument. A Step must be used by one goroutine at a time.
 type Step struct{ c *core.Step }
 
 // NewStep makes a step that can pin the given number of storages and marks: at most 32768; 0 means 64. An operation
@@ -38,15 +38,16 @@ func (s *Step) End() error { return coreError("end", s.inside().End(), nil) }
 
 // Close ends the step if it is running, and frees it. Further calls do nothing.
 func (s *Step) Close() {
-	if s != nil {
-		s.c.Destroy()
-	}
+	s.inside().Destroy()
 }
 
 // inside is what the core knows the step by.
 func (s *Step) inside() *core.Step {
-	if s == nil {
+	switch {
+	case s == nil:
 		return nil
+	case s.c == nil:
+		return new(core.Step)
 	}
 	return s.c
 }

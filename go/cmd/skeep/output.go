@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +37,17 @@ func (t *table) add(cells ...any) {
 		row[i] = shown.Name(fmt.Sprint(c))
 	}
 	t.rows = append(t.rows, row)
+}
+
+// number is a float64 that is a string in JSON, which has no other way to write them, when it is infinite or NaN.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if x := float64(n); math.IsInf(x, 0) || math.IsNaN(x) {
+		return json.Marshal(strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return json.Marshal(float64(n))
 }
 
 var outputFormats = []string{"table", "json", "csv", "md"}

@@ -12,13 +12,13 @@ import (
 
 // perplexityResult is what perplexity prints as JSON. Divergences are there with --against-exact.
 type perplexityResult struct {
-	Tokens     int      `json:"tokens"` // predicted: the text's without the first
-	NLL        float64  `json:"nll"`    // mean negative log-likelihood, nats
-	Perplexity float64  `json:"perplexity"`
-	KLMean     *float64 `json:"kl_mean,omitempty"`
-	KLMedian   *float64 `json:"kl_median,omitempty"`
-	KLP99      *float64 `json:"kl_p99,omitempty"`
-	Top1       *float64 `json:"top1,omitempty"` // share of places with the same most probable id
+	Tokens     int     `json:"tokens"` // predicted: the text's without the first
+	NLL        number  `json:"nll"`    // mean negative log-likelihood, nats
+	Perplexity number  `json:"perplexity"`
+	KLMean     *number `json:"kl_mean,omitempty"`
+	KLMedian   *number `json:"kl_median,omitempty"`
+	KLP99      *number `json:"kl_p99,omitempty"`
+	Top1       *number `json:"top1,omitempty"` // share of places with the same most probable id
 }
 
 func perplexityCommand() *cobra.Command {
@@ -72,9 +72,9 @@ two sets of predictions are compared.`,
 			if math.IsNaN(x) {
 				return fmt.Errorf("the model's prediction of token %d is not a number", i+1)
 			}
-			r.NLL += x / float64(len(nll))
+			r.NLL += number(x / float64(len(nll)))
 		}
-		r.Perplexity = math.Exp(r.NLL)
+		r.Perplexity = number(math.Exp(float64(r.NLL)))
 		t := table{columns: []string{"measure", "value"}}
 		t.add("tokens", r.Tokens)
 		t.add("nll", fmt.Sprintf("%.5f", r.NLL))
@@ -89,7 +89,7 @@ two sets of predictions are compared.`,
 			if err = errors.Join(err, exact.Close()); err != nil {
 				return err
 			}
-			mean, median, p99, top := d.Mean(), d.Quantile(0.5), d.Quantile(0.99), float64(d.SameTop)/float64(len(d.KL))
+			mean, median, p99, top := number(d.Mean()), number(d.Quantile(0.5)), number(d.Quantile(0.99)), number(d.SameTop)/number(len(d.KL))
 			r.KLMean, r.KLMedian, r.KLP99, r.Top1 = &mean, &median, &p99, &top
 			t.add("kl mean", fmt.Sprintf("%.6f", mean))
 			t.add("kl median", fmt.Sprintf("%.6f", median))

@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
@@ -201,7 +202,10 @@ func TestDenseRopeAnywhere(t *testing.T) {
 		}
 		p := tensor.RopeParams{Form: tensor.RopeForm(i / 2 % 2), Dims: dim, Base: 10, Scale: 1, AttnFactor: 1}
 		if i%3 > 0 {
-			p.AttnFactor = float32(math.Ldexp(float64(m.normal()), m.r.IntN(100)-97))
+			p.AttnFactor = float32(math.Ldexp(float64(m.normal()), m.r.IntN(270)-145))
+		}
+		if i%4 == 3 { // subnormal elements, which a large factor makes normal
+			x.fill(func() float32 { return float32(math.Ldexp(float64(m.normal()), -147+m.r.IntN(12))) })
 		}
 		at := m.r.IntN(1000)
 		position.setInt(at, 0)
@@ -214,8 +218,108 @@ func TestDenseRopeAnywhere(t *testing.T) {
 				}
 				sin, cos := math.Sincos(ropeAngle(p, pair, at, 1))
 				u, v, magnitude := float64(x.f32(0, h, j)), float64(x.f32(0, h, other)), float64(p.AttnFactor)
-				m.close(y.f32(0, h, j), (u*cos+sign*v*sin)*magnitude, 4e-7*(math.Abs(u)+math.Abs(v))*math.Abs(magnitude)+0x1p-145,
+				m.close(y.f32(0, h, j), (u*cos+sign*v*sin)*magnitude, 4e-7*(math.Abs(u)+math.Abs(v))*math.Abs(magnitude),
 					fmt.Sprintf("%g and %g at %d, times %g,", u, v, at, magnitude))
+			}
+		}
+	}
+}
+
+// act(gate) is below 1 for many gates whose product with a huge factor is a float though the product with the gate is not.
+func TestDenseGLUOfHugeFactors(t *testing.T) {
+	m := newMaker(t, 26)
+	const n = 4000
+	gate, up, y := m.make(tensor.EncF32, 0, n), m.make(tensor.EncF32, 0, n), m.make(tensor.EncF32, 0, n)
+	for form, act := range gates {
+		for range 10 {
+			gate.fill(func() float32 { return 8 - 28*m.r.Float32() })
+			up.fill(func() float32 {
+				return float32(math.Copysign(math.MaxFloat32*(1-m.r.Float64()/4), float64(m.normal())))
+			})
+			m.ok(core.GLU(densePool(t, 1), nil, gate.v(), up.v(), tensor.GLUForm(form), y.v()))
+			for i := range n {
+				g, u := float64(gate.f32(i)), float64(up.f32(i))
+				want := act(g) * u
+				m.close(y.f32(i), want, 4e-7*math.Abs(want), fmt.Sprintf("form %d: act(%g)·%g", form, g, u))
+			}
+		}
+	}
+}
+
+// A score that is a float counts as what it is, also where q·k or its terms are not floats.
+func TestDenseAttendScoresWhoseProductsOverflow(t *testing.T) {
+	m := newMaker(t, 27)
+	for i, e := range []tensor.Encoding{tensor.EncF32, tensor.EncBF16, tensor.EncF32, tensor.EncBF16, tensor.EncF32} {
+		for _, dim := range []int{4, 16, 20, 64} {
+			for _, group := range []int{1, 3, 12} {
+				const n = 150
+				s := attentionShape{dim: dim, vDim: 8, kvHeads: 1, group: group, capacity: n, sequences: 1, e: e, first: []int{n - 5}, tokens: []int{5}}
+				a := m.attention(s)
+				large := 90 + m.r.IntN(35) // powers of two of q and k
+				small := 2 + m.r.IntN(120)
+				switch i {
+				case 0, 1: // a scale that leads back
+					a.p.Scale = float32(math.Ldexp(1, -large-small))
+				case 2: // the softcap leads back
+					a.p.Scale, a.p.Softcap = 0.25, 3
+				case 3: // nothing counts
+					a.p.Scale = 0
+				case 4: // terms cancel
+					small, a.p.Scale = 126-large, 0.25
+				}
+				odd := func(token int) bool { return token%2 == 1 }
+				for token := range 5 {
+					for h := 0; odd(token) && h < group; h++ {
+						for d := range dim {
+							a.q.set(float32(math.Ldexp(float64(m.r.IntN(3)-1), large)), token, h, d)
+						}
+					}
+				}
+				k, positions := m.make(tensor.EncF32, 0, n, 1, dim), m.make(tensor.EncI32, 0, n)
+				for j := range n {
+					positions.setInt(j, j)
+					for d := range dim {
+						x := math.Ldexp(float64(m.r.IntN(3)-1), small)
+						if j%3 == 0 {
+							x = 0
+						}
+						k.set(float32(x), j, 0, d)
+					}
+				}
+				if i == 4 { // all sums are zero, their halves are not floats
+					for token := range 5 {
+						for h := 0; odd(token) && h < group; h++ {
+							for d := range dim {
+								a.q.set(float32(math.Ldexp(1, large)), token, h, d)
+							}
+						}
+					}
+					for j := range n {
+						for d := range dim {
+							x := math.Ldexp(1.5, small)
+							if d < dim/2 == (j%2 == 0) {
+								x = -x
+							}
+							k.set(float32(x), j, 0, d)
+						}
+					}
+				}
+				m.ok(core.KVStore(densePool(t, 1), nil, k.v(), m.make(tensor.EncF32, 0, n, 1, 8).fill(m.normal).v(), positions.v(), nil, a.kc.v(), a.vc.v()))
+				m.everywhere(a.run, a.y)
+				for token := range 5 {
+					for h := range group {
+						if !odd(token) && i != 3 && i != 4 {
+							continue // their scores are nothing next to one another
+						}
+						want, bound := a.wantEach(token, h)
+						for d, w := range want {
+							if got := float64(a.y.f32(token, h, d)); !(math.Abs(got-w) <= bound[d]) {
+								t.Fatalf("kind %d %v dim %d group %d: y[%d %d %d] = %g, want %g ± %g", i, e, dim, group, token, h, d, got, w, bound[d])
+							}
+						}
+					}
+				}
+				m.alone(a)
 			}
 		}
 	}
@@ -268,6 +372,31 @@ func TestDenseSoftmaxAnywhere(t *testing.T) {
 			away := top - float64(scale)*float64(x.f32(j))
 			want := math.Exp(-away) / sum
 			m.close(y.f32(j), want, want*(5e-7+min(away, 1e6)*1.3e-7), fmt.Sprintf("softmax of %g under %g, %g away,", x.f32(j), scale, away))
+		}
+	}
+}
+
+// Scales of weights near the end of the range meet activations so small that the product is an ordinary number.
+func TestMatMulOfHugeScalesAndTinyActivations(t *testing.T) {
+	r := rand.New(rand.NewPCG(28, 1))
+	const n, out = 96, 5
+	w := weightsOf(t, r, tensor.MXFP4, out, n)
+	for b := 0; b < len(w.bytes); b += 17 {
+		w.bytes[b] = byte(240 + r.IntN(13))
+	}
+	x, a, y, terms := newTensor(t, tensor.EncF32, 1, n), newTensor(t, tensor.A8, 1, n), newTensor(t, tensor.EncF32, 1, out), newTensor(t, tensor.EncF32, 1, out)
+	for k := range n {
+		putDense(x.bytes, tensor.EncF32, k, float32(math.Ldexp(r.NormFloat64(), -100)))
+	}
+	pool := densePool(t, 1)
+	ok(t, core.QuantizeRows(pool, nil, &x.View, &a.View))
+	ok(t, core.MatMulT(pool, nil, &a.View, &w.View, &y.View))
+	got := floats(y.bytes)
+	values := newTensor(t, tensor.EncF32, 1, out)
+	ok(t, core.ReferenceMatMulT(&a.View, &w.View, &values.View, &terms.View))
+	for o, want := range floats(values.bytes) {
+		if bound := float64(floats(terms.bytes)[o]) * 0x1p-20; !(math.Abs(float64(got[o]-want)) <= bound) || want == 0 {
+			t.Errorf("y[%d] = %g, want %g ± %g", o, got[o], want, bound)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func Project(p *Pool, s *Step, x *View, n int, w, bias, y *[3]*View) Status {
 	if n < 1 || n > len(w) {
 		return Status{Code: ErrArgument, Operand: -1, Detail: 3}
 	}
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}

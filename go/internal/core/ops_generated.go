@@ -14,7 +14,7 @@ import "github.com/skeep-project/skeep/go/tensor"
 
 // Convert is skeep_convert: copies x to y of the same shape and decodes it or converts its numbers on the way.
 func Convert(p *Pool, s *Step, x, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -28,7 +28,7 @@ func Convert(p *Pool, s *Step, x, y *View) Status {
 // Encode is skeep_encode: encodes x in the encoding of y, which must have an encode kernel: F32, F16, BF16 and most
 // packed encodings have one.
 func Encode(p *Pool, s *Step, x, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -42,7 +42,7 @@ func Encode(p *Pool, s *Step, x, y *View) Status {
 // Prepack is skeep_prepack: copies the blocks of x to y, which has the same encoding and shape, in the block order of
 // y.
 func Prepack(p *Pool, s *Step, x, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -55,7 +55,7 @@ func Prepack(p *Pool, s *Step, x, y *View) Status {
 
 // QuantizeRows is skeep_quantize_rows: quantizes the rows of x[T, n] F32 to y[T, n] A8.
 func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -68,7 +68,7 @@ func QuantizeRows(p *Pool, s *Step, x, y *View) Status {
 
 // MatMulT is skeep_matmul_t: computes y[T, out] = x[T, in] * transpose(w[out, in]).
 func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -81,7 +81,7 @@ func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
 
 // Embed is skeep_embed: computes y[T, n] = scale * table[ids[T], n], decoded.
 func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -95,7 +95,7 @@ func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
 // Norm is skeep_norm: computes s = x + before and y = s / sqrt(mean(s^2) + eps) * w + after along the last axis of x
 // (RMS normalization with residual additions).
 func Norm(p *Pool, s *Step, x, before, w, after *View, eps float32, sum, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -108,7 +108,7 @@ func Norm(p *Pool, s *Step, x, before, w, after *View, eps float32, sum, y *View
 
 // Rope is skeep_rope: applies a rotary position embedding to x.
 func Rope(p *Pool, s *Step, x, positions, factors *View, params tensor.RopeParams, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -132,7 +132,7 @@ func Rope(p *Pool, s *Step, x, positions, factors *View, params tensor.RopeParam
 // KVStore is skeep_kv_store: stores k and v [T, kv_heads, head_dim] F32 in the caches [sequences, kv_heads, capacity,
 // head_dim] (F32, F16 or BF16).
 func KVStore(p *Pool, s *Step, k, v, positions, sequences, kCache, vCache *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -146,7 +146,7 @@ func KVStore(p *Pool, s *Step, k, v, positions, sequences, kCache, vCache *View)
 // Attend is skeep_attend: computes attention over the caches: y[T, heads, head_dim] = softmax(q.K) V for q [T, heads,
 // head_dim].
 func Attend(p *Pool, s *Step, q, kCache, vCache, positions, sequences *View, params tensor.AttendParams, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -163,7 +163,7 @@ func Attend(p *Pool, s *Step, q, kCache, vCache, positions, sequences *View, par
 
 // GLU is skeep_glu: computes y = act(gate) * up for each element.
 func GLU(p *Pool, s *Step, gate, up *View, form tensor.GLUForm, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -176,7 +176,7 @@ func GLU(p *Pool, s *Step, gate, up *View, form tensor.GLUForm, y *View) Status 
 
 // Add is skeep_add: computes y = a + b.
 func Add(p *Pool, s *Step, a, b, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -189,7 +189,7 @@ func Add(p *Pool, s *Step, a, b, y *View) Status {
 
 // Mul is skeep_mul: computes y = a * b.
 func Mul(p *Pool, s *Step, a, b, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -202,7 +202,7 @@ func Mul(p *Pool, s *Step, a, b, y *View) Status {
 
 // Softmax is skeep_softmax: computes y = softmax(scale * x) along the last axis.
 func Softmax(p *Pool, s *Step, x *View, scale float32, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}
@@ -215,7 +215,7 @@ func Softmax(p *Pool, s *Step, x *View, scale float32, y *View) Status {
 
 // Softcap is skeep_softcap: computes y = cap * tanh(x / cap) for each element.
 func Softcap(p *Pool, s *Step, x *View, cap float32, y *View) Status {
-	pool, st := p.Hold()
+	pool, st := p.Hold(s)
 	if st.Code != OK {
 		return st
 	}

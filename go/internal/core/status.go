@@ -52,6 +52,8 @@ func (s Status) String() string {
 		return "there is no pool"
 	case PoolClosed:
 		return "the pool is closed"
+	case StepClosed:
+		return "the step is closed"
 	}
 	var text [512]byte // a name has at most 255
 	c := C.skeep_status{code: C.int32_t(s.Code), operand: C.int32_t(s.Operand), detail: C.uint64_t(s.Detail)}

@@ -50,6 +50,7 @@ const MaxThreads = 1024
 var (
 	NoPool     = Status{Code: ErrArgument, Operand: -1, Detail: math.MaxUint64}
 	PoolClosed = Status{Code: ErrClosed, Operand: -1, Detail: math.MaxUint64}
+	StepClosed = Status{Code: ErrArgument, Operand: -1, Detail: math.MaxUint64 - 1}
 )
 
 // NewPool starts a pool. threads counts the caller, 0 = the processors that this thread may run on; scratch
@@ -105,10 +106,13 @@ func PoolStatus(p *Pool) Status {
 	return Status{Code: OK, Operand: -1}
 }
 
-// Hold is C's pool, which stays open until Release, when the status is OK.
-func (p *Pool) Hold() (unsafe.Pointer, Status) {
+// Hold is C's pool for an operation of step s (nil: of none), when the status is OK. It stays open until Release.
+func (p *Pool) Hold(s *Step) (unsafe.Pointer, Status) {
 	if p == nil {
 		return nil, NoPool
+	}
+	if s.closed() {
+		return nil, StepClosed
 	}
 	p.running.RLock()
 	if st := PoolStatus(p); st.Code != OK {
@@ -162,11 +166,17 @@ func (s *Step) Status() (st Status, op uint64) {
 	return statusOf(f.status), uint64(f.op)
 }
 
-// Destroy ends the step when it runs, and frees it. Further uses are ErrArgument.
+// Destroy ends the step when it runs, and frees it. Further uses are ErrArgument. A nil step and the zero one are closed.
 func (s *Step) Destroy() {
+	if s == nil {
+		return
+	}
 	C.skeep_step_destroy(s.ptr())
 	s.c, s.frame = nil, nil
 }
+
+// closed reports whether the step was destroyed or never made. A nil one stands for no step and is not.
+func (s *Step) closed() bool { return s != nil && s.c == nil }
 
 func (s *Step) ptr() *C.skeep_step {
 	if s == nil {

@@ -188,7 +188,12 @@ func Resident(s Storage) (uint64, Status) {
 
 // Close ends a root at once; the last unpin frees what it owns. step (which may be nil) gives its own pins back
 // here.
-func Close(s Storage, step *Step) Status { return statusOf(C.skeep_storage_close(s.c(), step.ptr())) }
+func Close(s Storage, step *Step) Status {
+	if step.closed() {
+		return StepClosed
+	}
+	return statusOf(C.skeep_storage_close(s.c(), step.ptr()))
+}
 
 // TryClose is Close that changes nothing and answers ErrBusy when anybody holds pins.
 func TryClose(s Storage) Status { return statusOf(C.skeep_storage_try_close(s.c(), nil)) }
@@ -205,12 +210,18 @@ func MarkOpen(root Storage) (Storage, Status) { return madeOf(C.mark_open(root.c
 // MarkRelease ends a mark and those inside it and waits for pins that were taken through them; step (which may be
 // nil) gives its own back first.
 func MarkRelease(mark Storage, step *Step) Status {
+	if step.closed() {
+		return StepClosed
+	}
 	return statusOf(C.skeep_mark_release(mark.c(), step.ptr()))
 }
 
 // MarkRenew ends the views of a mark and the marks inside it, waits like MarkRelease, and keeps the mark
 // open: *mark gets its new generation.
 func MarkRenew(mark *Storage, step *Step) (st Status) {
+	if step.closed() {
+		return StepClosed
+	}
 	renewed, st := madeOf(C.mark_renew(mark.c(), step.ptr()))
 	*mark = renewed
 	return st
@@ -218,6 +229,9 @@ func MarkRenew(mark *Storage, step *Step) (st Status) {
 
 // Reset ends all open marks of a root and waits like MarkRelease.
 func Reset(root Storage, step *Step) Status {
+	if step.closed() {
+		return StepClosed
+	}
 	return statusOf(C.skeep_storage_reset(root.c(), step.ptr()))
 }
 

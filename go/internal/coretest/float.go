@@ -47,7 +47,7 @@ import (
 // FloatControl is MXCSR (FPCR on arm64), without its flags, of the caller in [0] and of every thread of the pool behind
 // it, in no order. Lock the goroutine to its thread to compare two calls. Nobody else may use the pool meanwhile.
 func FloatControl(p *core.Pool) ([]uint64, core.Status) {
-	pool, st := p.Hold()
+	pool, st := p.Hold(nil)
 	if st.Code != core.OK {
 		return nil, st
 	}

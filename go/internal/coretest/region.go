@@ -56,7 +56,7 @@ import (
 // waits for *until when that is not nil; threads other than the caller read the byte at touch when that is
 // not 0. shared reports whether two tasks at work had the same scratch.
 func Region(p *core.Pool, counts []uint32, work int, until *uint32, touch uintptr) (shared bool, st core.Status) {
-	pool, st := p.Hold()
+	pool, st := p.Hold(nil)
 	if st.Code != core.OK {
 		return false, st
 	}

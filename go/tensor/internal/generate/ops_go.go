@@ -114,7 +114,7 @@ func (all *ops) goBinding(b *bytes.Buffer, o *op) {
 		call += ", " + all.toC(a.kind, name)
 	}
 	fmt.Fprintf(b, "\n%sfunc %s(%s) Status {\n", goComment("", o.goName+" is skeep_"+o.name+": "+lowerFirst(firstSentence(o.doc))), o.goName, parameterList(names, types))
-	b.WriteString("\tpool, st := p.Hold()\n\tif st.Code != OK {\n\t\treturn st\n\t}\n\tf := s.take()\n")
+	b.WriteString("\tpool, st := p.Hold(s)\n\tif st.Code != OK {\n\t\treturn st\n\t}\n\tf := s.take()\n")
 	b.WriteString("\tstatus := " + call + ")\n\ts.give(f)\n\tp.Release()\n\treturn statusOf(status)\n}\n")
 }
 
