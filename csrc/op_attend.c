@@ -1,8 +1,9 @@
-/* attend: queries against the caches.
+/* attend: attention of queries over the caches.
  *
- * A row sums its positions in chunks and adds the chunks in ascending order. The chunks of a row follow from how many
- * positions it sees, not from the step it is in or the threads there are: so a token alone, in a prompt, and
- * with its chunks spread over threads gives the same bits. */
+ * The positions that a row sees are cut into chunks. Each chunk is summed by itself, and the chunks are added in
+ * ascending order. The size of chunks depends only on how many positions the row sees, not on the other tokens of the
+ * call or the number of threads. So a token gives the same bits alone, in a prompt, and with its chunks spread over
+ * threads. */
 #include "op_positions.h"
 
 #include <float.h>
@@ -12,12 +13,12 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define CHUNK 512     /* positions, the smallest chunk; a multiple of SKEEP_ATTEND_BLOCK */
-#define CHUNKS 8      /* a row sees at most one more (chunks begin at absolute positions) */
-#define SPREAD (SKEEP_POOL_SHARED / sizeof(float)) /* partial results that there is room for */
+#define CHUNK 512     /* positions in the smallest chunk; a multiple of SKEEP_ATTEND_BLOCK */
+#define CHUNKS 8      /* chunks of a row, and one more since chunks begin at absolute positions */
+#define SPREAD (SKEEP_POOL_SHARED / sizeof(float)) /* floats of partial results that fit */
 
-/* Of finite values no sum over fewer than 2^31 positions overflows that was formed with weights times SHRUNK. Tiles with a
- * sum that overflowed are run again so, and give the elements that did. */
+/* Sums of finite values over fewer than 2^31 positions cannot overflow when weights are multiplied by SHRUNK. A tile in
+ * which a sum overflowed is computed again in that way, to replace the elements that overflowed. */
 #define SHRUNK 0x1p-32f
 
 struct attend {
@@ -28,10 +29,10 @@ struct attend {
   int64_t group, head_tile, head_tiles, token_tile; /* query heads per KV head, and per tile */
   int64_t tiles, v_padded;
   struct tasks tasks; /* of tiles */
-  /* Chunks of one token spread over tasks: */
+  /* When the chunks of one token are spread over tasks: */
   int64_t chunk, chunks, first_tile;
   float *partial, shrink;
-  int64_t widest; /* positions that one row sees, at most */
+  int64_t widest; /* largest number of positions that a row sees */
   skeep_status status;
   struct indices *now; /* tiles count tokens from its first */
 };
@@ -42,7 +43,7 @@ struct rows {
   int64_t lo[SKEEP_ATTEND_ROWS], hi[SKEEP_ATTEND_ROWS]; /* of each token */
 };
 
-/* What was summed of each row: the largest score, the sum of weights, the weighted values. */
+/* Sums of each row: the largest score, the sum of weights, the sum of weighted values. */
 struct partial {
   float *max_score, *sum, *acc;
 };
@@ -94,8 +95,8 @@ static void chunk_run(const struct attend *a, const struct rows *r, int64_t begi
       .scratch = scratch});
 }
 
-/* Adds the chunk [begin, end) to the total of each row that sees some of it; started: bit per token. A maximum of
- * -inf counts as 0, as in the body. */
+/* Adds the chunk [begin, end) to the total of each row that sees part of it. started has a bit for each token whose
+ * total has begun. A largest score of -inf counts as 0, as in the kernel. */
 static void chunk_add(const struct attend *a, const struct rows *r, int64_t begin, int64_t end, struct partial total,
                       struct partial chunk, uint32_t *started) {
   for (int64_t t = 0; t < r->tokens; t++) {
@@ -120,7 +121,7 @@ static void chunk_add(const struct attend *a, const struct rows *r, int64_t begi
   }
 }
 
-/* acc[0 .. n) /= sum. Returns whether one of acc is not finite though the weights were. */
+/* acc[0 .. n) /= sum. Returns whether an element of acc is not finite although the weights are. */
 static int row_divide(float *acc, float sum, int64_t n) {
   uint32_t infinite = 0;
   for (int64_t d = 0; d < n; d++) {
@@ -132,13 +133,14 @@ static int row_divide(float *acc, float sum, int64_t n) {
   return infinite && isfinite(sum);
 }
 
-/* What the weights were shrunk by back to the quotient. A mean of finite values is no larger than they are: if it seems so, by
- * rounding. */
+/* Multiplies a mean by 1 / SHRUNK again. The mean of finite values is within their range; rounding may lead beyond F32,
+ * so it is clamped. */
 static float grown(float mean) {
   return isfinite(mean) ? fminf(fmaxf(mean * (1 / SHRUNK), -FLT_MAX), FLT_MAX) : mean;
 }
 
-/* Writes y and returns whether a second run, with shrunk weights, is due: it replaces the elements that are not finite. */
+/* Writes y. Returns whether the tile must be computed again with shrunk weights, to replace elements that are not
+ * finite. */
 static int rows_finish(const struct attend *a, const struct rows *r, float shrink, struct partial total) {
   const int64_t n = a->v->layout.shape[3];
   int again = 0;
@@ -157,7 +159,7 @@ static int rows_finish(const struct attend *a, const struct rows *r, float shrin
   return again && shrink == 1;
 }
 
-/* Which rows tile i has; tokens after the first `r->tokens` ones of *token .. *end are left for the next call. */
+/* The next rows of tile i: r->tokens of the tokens from *token to *end. The others are left for the next call. */
 static void tile_rows(const struct attend *a, int64_t tile, int64_t *token, int64_t *end, struct rows *r) {
   const int64_t part = tile % a->head_tiles;
   if (*token < 0) {
@@ -205,7 +207,7 @@ static void attend_task(void *arg, uint32_t task, void *scratch) {
   for (uint64_t i = tasks_begin(&a->tasks, task); i < tasks_end(&a->tasks, task); i++) tile_run(a, (int64_t)i, scratch);
 }
 
-/* One token, one tile and chunk per task. */
+/* Task: one chunk of one tile of one token. */
 static void spread_task(void *arg, uint32_t task, void *scratch) {
   const struct attend *a = arg;
   struct rows r;
@@ -216,7 +218,7 @@ static void spread_task(void *arg, uint32_t task, void *scratch) {
   chunk_run(a, &r, begin, begin + a->chunk, a->shrink, partial_at(out, r.heads), scratch);
 }
 
-/* Adds up the chunks of these tiles of one token and writes y; returns whether sums overflowed. */
+/* Adds the chunks of these tiles of one token and writes y. Returns whether sums overflowed. */
 static int spread_finish(const struct attend *a, int64_t tiles) {
   const int64_t size = partial_size(a, a->head_tile);
   int again = 0;
@@ -233,7 +235,7 @@ static int spread_finish(const struct attend *a, int64_t tiles) {
   return again;
 }
 
-/* One token whose tiles are too few for the threads: as many tiles at a time as the partial results have room for. */
+/* One token with fewer tiles than threads: spreads its chunks, for as many tiles at a time as partial results fit. */
 static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_time) {
   const struct skeep_turn turn = skeep_turn_take(pool);
   skeep_status st = skeep_ok();
@@ -250,7 +252,7 @@ static skeep_status spread_run(struct attend *a, skeep_pool *pool, int64_t at_a_
   return st;
 }
 
-/* The indices of the next tokens, none of which sees more than the ring holds. */
+/* Reads the indices of the next tokens and checks that none sees more positions than the cache holds. */
 static void attend_read(void *arg) {
   struct attend *a = arg;
   int64_t lo, hi;
@@ -263,7 +265,8 @@ static void attend_read(void *arg) {
   }
 }
 
-/* Indices in range, and every position that a row sees still in its slot: so that nothing is written when not. */
+/* Checks, before anything is written, that indices are in range and that no position a row sees has been
+ * overwritten. */
 static void attend_check(void *arg) {
   struct attend *a = arg;
   int64_t last = 0, lo, hi;
@@ -278,7 +281,7 @@ static void attend_check(void *arg) {
       sees(a, t, &lo, &hi);
       int64_t own = last;
       if (lo > last - a->capacity) continue;
-      if (a->sequences) { /* the last position of its own sequence decides */
+      if (a->sequences) { /* what matters is the last position of the same sequence */
         own = a->now->position[t];
         for (int64_t u = 0; u < a->tokens; u++)
           if (operand_i32(a->sequences, u) == a->now->sequence[t]) own = max_i64(own, operand_i32(a->positions, u));
@@ -289,7 +292,7 @@ static void attend_check(void *arg) {
   }
 }
 
-/* Sizes of tiles: as many rows as a body takes and the scratch holds. */
+/* Chooses the size of tiles: as many rows as a kernel takes and fit into scratch. */
 static skeep_status attend_tiles(struct attend *a, size_t scratch) {
   const size_t k_dim = (size_t)a->k->layout.shape[3], v_dim = (size_t)a->v->layout.shape[3];
   uint64_t need = 0;

@@ -1,4 +1,4 @@
-/* Work in boxes: tasks are runs of consecutive boxes, in row-major order. */
+/* Runs work cut into boxes: a task is a sequence of boxes in row-major order. */
 #include "op_boxes.h"
 
 #define WORTH_A_TASK 16384 /* elements */

@@ -1,4 +1,4 @@
-/* Work cut into boxes: the index space of an operation, `cut[a]` long along axis a, less at its end. */
+/* The index space of an operation, cut into boxes with cut[a] indices along axis a (fewer in the last box). */
 #ifndef SKEEP_OP_BOXES_H
 #define SKEEP_OP_BOXES_H
 

@@ -1,11 +1,11 @@
-/* convert: elements to another encoding or layout. */
+/* convert: copies elements to another dense encoding or layout. */
 #include "op_boxes.h"
 #include "op_lines.h"
 #include "op_operand.h"
 
-/* Decoding that keeps what a second rounding needs. A value on its way through float to F16 or BF16 is rounded to
- * odd first: cut, and the last bit set when anything was lost; the final rounding is then right, since float has
- * more than two bits more than either (Boldo & Melquiond 2008). */
+/* Decoders for values that will be rounded twice, to float and then to F16 or BF16. The first time they round to odd:
+ * truncate, and set the last bit when something was lost. Then the second rounding gives the right result, since float
+ * has at least two bits more than either format (Boldo & Melquiond 2008). */
 static float to_odd(float nearest, int above, int below) {
   uint32_t bits;
   memcpy(&bits, &nearest, 4);
@@ -41,15 +41,15 @@ static void decode_i32_odd(const void *blocks, size_t count, float *out) {
   }
 }
 
-/* Where x and y do not run along the same axis, tiles are turned in scratch: so many lines of x, each of so many
- * elements or one block, whichever is more. */
+/* When x and y are contiguous along different axes, tiles are transposed in scratch. A tile is TILE lines of x, each of
+ * TILE elements or one block, whichever is more. */
 #define TILE 64
 
-/* Elements reach y as floats, or as bytes when both sides have one format. */
+/* Elements pass from x to y as floats, or as bytes when both have the same format. */
 struct convert {
   const skeep_view *x, *y;
   skeep_body_decode *decode; /* NULL: copy */
-  skeep_body_encode *encode; /* NULL: y takes elements as they come */
+  skeep_body_encode *encode; /* NULL: elements are stored as they are */
   int from, to;              /* the axes along which x is read and y written */
   struct skeep_boxes boxes;
 };
@@ -57,7 +57,7 @@ struct convert_scratch {
   _Alignas(64) char raw[SKEEP_LINE_CHUNK * 8];            /* cells of a strided line; at most 8 bytes per element */
   _Alignas(64) char lines[TILE * SKEEP_LARGEST_BLOCK * 4]; /* one line, or the lines of a tile */
   _Alignas(64) char row[TILE * 8];                 /* what one line of y gets from a tile */
-  _Alignas(64) char packed[SKEEP_LINE_CHUNK * 2];             /* F16 or BF16 on their way to strided places */
+  _Alignas(64) char packed[SKEEP_LINE_CHUNK * 2];             /* F16 or BF16 elements, before they are stored with a stride */
 };
 _Static_assert(SKEEP_LINE_CHUNK * 4 <= TILE * SKEEP_LARGEST_BLOCK * 4, "a line of floats fits where a tile does");
 _Static_assert(TILE * 8 <= SKEEP_LARGEST_BLOCK * 4, "so does a tile of eight-byte elements");

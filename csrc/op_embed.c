@@ -1,4 +1,4 @@
-/* embed: rows of a table, decoded. */
+/* embed: decodes rows of a table. */
 #include "blocks.h"
 #include "op_boxes.h"
 #include "op_lines.h"
@@ -22,7 +22,7 @@ static int64_t id_of(const struct embed *e, int64_t t) {
   return -1;
 }
 
-/* So that nothing is written when an id is wrong. A region of its own, since the pages of ids may fault as well. */
+/* Checks all ids before anything is written. Runs as a region of its own, since reading the ids may fault, too. */
 static void embed_check(void *arg, uint32_t task, void *scratch) {
   const struct embed *e = arg;
   (void)task, (void)scratch;
@@ -31,7 +31,7 @@ static void embed_check(void *arg, uint32_t task, void *scratch) {
 
 static void embed_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
   const struct embed *e = arg;
-  const int64_t id = id_of(e, at[0]); /* it may be another by now */
+  const int64_t id = id_of(e, at[0]); /* read and checked again, since it may have changed */
   skeep_f32_any *y = (skeep_f32_any *)(uintptr_t)skeep_cell(e->y, at);
   if (id < 0) return;
   for (int64_t j = 0; j < extent[1]; j += SKEEP_LINE_CHUNK) {

@@ -8,9 +8,9 @@
 
 struct encode {
   const skeep_view *x, *y;
-  skeep_body_decode *decode, *check; /* of x, and of y to see what it became */
+  skeep_body_decode *decode, *check; /* of x; of y, to check what was encoded */
   skeep_body_encode *encode;
-  float max_magnitude; /* what y's format can hold, where its scales do not become infinite beyond */
+  float max_magnitude; /* largest magnitude that y can represent, for encodings whose scale does not become infinite */
   int axis;   /* along which blocks run */
   uint64_t *bad; /* flat position of the first element that y cannot hold */
   struct skeep_boxes boxes;
@@ -27,7 +27,7 @@ static uint64_t flat_position(const skeep_layout *l, const int64_t index[4]) {
   return flat;
 }
 
-/* The first element of a block that is not finite or, where all are, the largest. */
+/* The first element that is not finite or, when all are finite, the largest one: why the block could not be encoded. */
 static int64_t culprit(const float *x, int64_t n) {
   int64_t at = 0;
   for (int64_t j = 0; j < n; j++) {
@@ -42,7 +42,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
   struct encode_scratch *s = scratch;
   const int64_t n = extent[c->axis], block = c->y->layout.block;
   const size_t size = skeep_cell_bytes(c->y);
-  /* What stands behind a bad element need not be encoded; what stands before it is still looked at. */
+  /* Elements after a bad one need not be encoded. Those before it are, since the first bad one is reported. */
   if (flat_position(&c->x->layout, at) > __atomic_load_n(c->bad, __ATOMIC_RELAXED)) return;
   skeep_line_read(c->x, c->decode, skeep_line_of(c->x, at, c->axis), n, s->raw, s->values);
   const struct skeep_line y = skeep_line_of(c->y, at, c->axis);

@@ -1,4 +1,4 @@
-/* kv_store: keys and values into the ring of their sequence. */
+/* kv_store: stores keys and values in the caches, which are ring buffers for each sequence. */
 #include "op_positions.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct kv_store {
   uint64_t too_large[2]; /* flat position of the first key and value that the cache cannot hold, or UINT64_MAX */
 };
 
-/* Tokens from t on with the sequence of t and consecutive positions. */
+/* How many tokens from t on have the sequence of t and consecutive positions. */
 static int64_t run_length(const struct kv_store *s, int64_t t) {
   const int64_t sequence = sequence_of(s->sequences, t), position = operand_i32(s->positions, t);
   int64_t n = 1;
@@ -26,8 +26,8 @@ static int64_t run_length(const struct kv_store *s, int64_t t) {
   return n;
 }
 
-/* Positions and sequences in range, and no slot twice: so that nothing is written when they are not. A run of
- * consecutive positions is an arc of the ring; two arcs meet when either begins within the other. */
+/* Checks, before anything is written, that positions and sequences are in range and no cache row is written twice. A
+ * run of consecutive positions is an arc of the ring; two arcs overlap when one begins within the other. */
 static void kv_store_check(void *arg) {
   struct kv_store *s = arg;
   for (s->now->first = 0; s->now->first < s->tokens; s->now->first += s->now->tokens) {
@@ -58,8 +58,8 @@ static void kv_store_read(void *arg) {
   s->status = indices_read(s->now, s->positions, s->sequences, s->cache[0]->layout.shape[0], 2);
 }
 
-/* Looks through a row of in[which] of which an element became infinite: an infinite or undefined one is stored as it
- * is, a finite one is an error. */
+/* Searches a row of in[which] in which an element became infinite. Elements that were infinite or NaN before are stored
+ * as they are; a finite one is an error. */
 static void kv_store_refuse(struct kv_store *s, uint32_t which, int64_t t, int64_t h) {
   const skeep_view *in = s->in[which];
   const char *row = operand_start(in, 4) + t * operand_step(in, 0, 4) + h * operand_step(in, 1, 4);
@@ -93,7 +93,7 @@ static void kv_store_task(void *arg, uint32_t task, void *scratch) {
 
 static skeep_status kv_store(struct skeep_op *op) {
   const struct skeep_kernel *kernel;
-  struct indices now; /* apart, since an initializer would clear it */
+  struct indices now; /* separate, since an initializer of the struct would clear all of it */
   struct kv_store s = {{op->v[0], op->v[1]},
                        op->v[2],
                        op->v[3],

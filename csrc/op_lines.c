@@ -1,4 +1,4 @@
-/* Lines of views: where they lie, moving and decoding them. */
+/* Lines of views: their addresses, copying and decoding them. */
 #include "op_lines.h"
 
 struct skeep_line skeep_line_of(const skeep_view *v, const int64_t at[4], int axis) {

@@ -1,5 +1,5 @@
-/* Lines of a view: all indices but one fixed, cells (blocks, or elements when dense) are evenly spaced in every order
- * family. */
+/* Lines of a view: the elements with all indices fixed but one. In every block order, the cells of a line (its blocks,
+ * or elements when dense) are evenly spaced. */
 #ifndef SKEEP_OP_LINES_H
 #define SKEEP_OP_LINES_H
 
@@ -23,9 +23,9 @@ void skeep_cells_move(char *to, int64_t to_step, const char *from, int64_t from_
 void skeep_line_read(const skeep_view *v, skeep_body_decode *decode, struct skeep_line l, int64_t n, char *raw, float *out);
 /* The best skeep_decoder of an encoding, or NULL. */
 skeep_body_decode *skeep_decoder(uint32_t encoding);
-/* The axis along which cells lie closest, the last of equals. */
+/* The axis with the smallest stride; of equal ones the last. */
 int skeep_nearest_axis(const skeep_layout *l);
-/* Copies the elements of x to y, of one dense format and shape, however they lie. In op_convert.c. */
+/* Copies the elements of x to y, which has the same dense format and shape, with any strides. In op_convert.c. */
 skeep_status skeep_elements_copy(const skeep_view *x, const skeep_view *y, skeep_pool *pool);
 
 #endif

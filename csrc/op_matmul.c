@@ -1,9 +1,9 @@
-/* Products: y = x * transpose(w), one or several that share x, in one parallel region. */
+/* matmul_t and project: y = x * transpose(w), for one weight or several with the same x, in one parallel region. */
 #include "op_operand.h"
 #include "op_tasks.h"
 
 #define WEIGHTS 3
-#define ROWS 48                 /* a task has a multiple of them: bodies take 8, 16 and 24 rows at once */
+#define ROWS 48                 /* the rows of a task are a multiple of it: kernels take 8, 16 or 24 rows at once */
 #define TASK_WEIGHTS (64 << 10) /* bytes of weights that are worth a task */
 #define TASK_X (1 << 20)        /* bytes of activations that should stay in the second-level cache */
 #define TASK_TOKENS 32          /* fewer in a task would unpack the weights too often */
@@ -17,8 +17,8 @@ struct weight {
   uint32_t first;             /* task */
 };
 
-/* What a task computes depends on nothing but its part of y: an output element is one body's work as a whole, and
- * the bodies sum it in the same order however many rows and tokens they are given. */
+/* How the work is cut into tasks does not change results: each output element is computed by one call of a kernel, and
+ * kernels add its terms in the same order whatever the number of rows and tokens. */
 struct products {
   struct weight weight[WEIGHTS];
   uint32_t count;
@@ -55,7 +55,7 @@ static void compute(const struct products *p, uint32_t index, void *scratch) {
     }
 }
 
-/* A multiplication that meets a subnormal number takes a hundred times as long on many processors. */
+/* On many processors, a multiplication with a subnormal number takes a hundred times as long. */
 static void task(void *arg, uint32_t index, void *scratch) {
   const uint64_t control = skeep_float_flush();
   compute(arg, index, scratch);
@@ -87,7 +87,8 @@ static skeep_status run(struct products *p, skeep_pool *pool) {
   return skeep_pool_run(pool, task, p, tasks);
 }
 
-/* All axes of v but the last as one, which they are (op_operands.c): the extent, and the stride in cells. */
+/* All axes of v but the last as one, which op_operands.c has checked is possible: the extent, and the stride in
+ * cells. */
 static size_t rows_of(const skeep_view *v, int64_t *stride) {
   size_t rows = 1;
   *stride = 0;
@@ -161,7 +162,7 @@ skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view 
   const skeep_status wrong = !count || count > WEIGHTS ? skeep_fail(SKEEP_ERR_ARGUMENT, -1, 3)
                              : !w || !y                ? skeep_fail(SKEEP_ERR_ARGUMENT, -1, w ? 6 : 4)
                                                        : skeep_ok();
-  if (wrong.code != SKEEP_OK) count = 0; /* the step, if any, still has to hear of it */
+  if (wrong.code != SKEEP_OK) count = 0; /* continue, so that the step records the error */
   for (uint32_t i = 0; i < count; i++) {
     v[1 + i] = w[i];
     v[1 + count + i] = bias ? bias[i] : NULL;

@@ -1,4 +1,4 @@
-/* Checks that several operations make of an operand, after skeep_op_begin. Each names the operand it was given. */
+/* Checks of operands shared by operations, to be used after skeep_op_begin. `operand` is the position to report. */
 #ifndef SKEEP_OPERAND_H
 #define SKEEP_OPERAND_H
 
@@ -32,8 +32,8 @@ static inline int64_t operand_step(const skeep_view *v, uint32_t axis, int64_t s
   return v->layout.stride[axis] * size;
 }
 
-/* Element t of a rank-1 I32 view. Somebody may write it meanwhile: what is done with an index is what was checked of
- * the same reading, and a compiler must not read it again in between. */
+/* Element t of a rank-1 I32 view. Another thread may write it at any time. An index must be used with the value that
+ * was checked, so the compiler must not read it a second time: hence volatile. */
 typedef int32_t operand_any_i32 __attribute__((aligned(1), may_alias));
 static inline int64_t operand_i32(const skeep_view *v, int64_t t) {
   return *(const volatile operand_any_i32 *)(const void *)(operand_start(v, 4) + t * operand_step(v, 0, 4));

@@ -1,18 +1,18 @@
-/* What the operands of each operation may lie like: ops.def lists it. skeep_op_begin checks every operand of a call
- * against it and skeep_select what it is given, so that no body ever walks an order that it does not know. */
+/* The layouts that operands may have, from ops.def. skeep_op_begin and skeep_select check their operands against it, so
+ * that no kernel ever gets a layout that it cannot handle. */
 #include "internal.h"
 
-/* Which layouts an operand may have. Formats, ranks and extents are the operation's own affair. */
+/* Layouts. Formats, ranks and extents are checked by each operation. */
 enum layouts {
-  ABSENT, /* behind the last operand */
-  ANY,    /* every order and stride: read (or written) cell by cell, or along evenly spaced lines */
-  ROWS,   /* as a file holds it (ROW_MAJOR), the cells of the last axis one behind the other */
-  EVEN,   /* ROWS, and from row to row one distance over all outer axes */
-  WEIGHT  /* rows of blocks in any order; which of them has a kernel, the kernel table says */
+  ABSENT, /* no such operand */
+  ANY,    /* any block order and strides */
+  ROWS,   /* ROW_MAJOR, the cells of the last axis next to each other */
+  EVEN,   /* as ROWS, and the distance from one row to the next is constant over all outer axes */
+  WEIGHT  /* rows of blocks in any order; the kernel table decides whether there is a kernel */
 };
 enum role {
   IN,
-  PLACE, /* an input that an output may be exactly */
+  PLACE, /* an input that may be the same view as an output */
   OUT
 };
 static const struct operand {
@@ -26,7 +26,7 @@ static const struct operand {
 #define OPERANDS (sizeof table[0] / sizeof table[0][0])
 _Static_assert(OPERANDS == SKEEP_OP_OPERANDS, "the max over all operations");
 
-/* Operand i of a call of op with so many operands; a project has as many weights as biases and outputs. */
+/* Operand i in a call of op with count operands. project has as many weights as biases and outputs. */
 static struct operand operand(uint32_t op, uint32_t i, uint32_t count) {
   if (op == SKEEP_OP_PROJECT && i) i = count < 4 ? OPERANDS : 1 + (i - 1) / (count / 3);
   return op < OPS && i < OPERANDS ? table[op][i] : (struct operand){ABSENT, IN, 1};
@@ -43,7 +43,7 @@ struct skeep_roles skeep_operand_roles(uint32_t op, uint32_t count) {
   return roles;
 }
 
-/* The axis that breaks the rule, -1 for none. */
+/* The first axis whose stride is not accepted, -1 for none. */
 static int broken(const skeep_layout *l, uint32_t accepted) {
   const int last = l->rank - 1, packed = l->block > 1;
   if (accepted <= ANY || last < 0) return -1;

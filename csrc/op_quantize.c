@@ -1,4 +1,4 @@
-/* quantize_rows: activations to codes. */
+/* quantize_rows: quantizes activations. */
 #include "op_boxes.h"
 #include "op_lines.h"
 #include "op_operand.h"

@@ -1,5 +1,5 @@
-/* The reference: one element, and a product, read through the decoded logical value. Right for every format and
- * layout; everything fast is compared with it. */
+/* The reference: reads single elements, and computes a product from them. It is slow, but right for every format and
+ * layout; fast kernels are compared with it. */
 #include "blocks.h"
 #include "memory_slot.h"
 
@@ -14,8 +14,8 @@
 #include "encodings.def"
 #undef SKEEP_ENCODING
 
-/* Where the codes of a block stand, for the encodings whose value is scale * code + constant (an offset of the
- * codes or a minimum): a block with zero codes decodes to the constants. */
+/* Which bytes of a block are codes, for encodings with values scale * code + constant (an offset of the codes or a
+ * minimum). Decoding a block with these bytes set to zero gives the constants. */
 static const struct codes {
   uint16_t encoding, from, to;
 } affine[] = {
@@ -34,7 +34,7 @@ static const struct codes {
 struct reader {
   const skeep_view *view;
   skeep_body_decode *decode; /* the portable row; NULL for dense formats and A8 */
-  const struct codes *codes; /* NULL when there is no constant, or nobody asks */
+  const struct codes *codes; /* NULL when there is no constant or it is not wanted */
   const char *cell;
   uint32_t bytes;
   float values[MAX_BLOCK], constants[MAX_BLOCK];
@@ -81,7 +81,7 @@ static double dense_at(const char *p, uint32_t dtype) {
   }
 }
 
-/* The element at index; *constant gets the part of it that does not depend on its code. */
+/* The element at index. *constant gets the part of its value that does not depend on the code. */
 static double element(struct reader *r, const int64_t *index, double *constant) {
   const skeep_view *v = r->view;
   const char *cell = skeep_cell(v, index);

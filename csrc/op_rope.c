@@ -1,4 +1,4 @@
-/* rope: rotation by position. */
+/* rope: rotary position embedding. */
 #include "op_positions.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define FASTEST 2048.0 /* radians from one position to the next, at most */
-#define ANGLE 0x1p31   /* no angle reaches it: reduced to a quarter turn it is right to 10^-6 below */
-#define POSITIONS 64   /* of a task at a time */
+#define FASTEST 2048.0 /* max radians from one position to the next */
+#define ANGLE 0x1p31   /* angles are below it: then their reduction to a quarter turn is accurate to 10^-6 */
+#define POSITIONS 64   /* that a task computes at a time */
 
 struct rope {
   const skeep_view *x, *positions, *factors, *y;
@@ -29,9 +29,9 @@ static double rope_pair(const skeep_rope_params *p, float rotations) {
   return p->dims * log(turns) / (2 * log((double)p->base));
 }
 
-/* theta[0 .. dims/2), padded with 0 to whole eights, unless it is NULL. Returns the largest magnitude, or infinity and a
- * note of the factor to blame. Powers of the base by products: their relative error stays below dims * 2^-53, so
- * that an angle of 10^6 is right to 10^-7. */
+/* Computes theta[0 .. dims/2), padded with 0 to a multiple of eight, unless theta is NULL. Returns the largest
+ * magnitude, or infinity after recording the factor that caused it. Powers of the base are computed by multiplication:
+ * their relative error stays below dims * 2^-53, so that an angle of 10^6 is accurate to 10^-7. */
 static double rope_theta(struct rope *r, double *theta) {
   const skeep_rope_params *p = &r->params;
   const size_t pairs = p->dims / 2, padded = (pairs + 7) / 8 * 8;
@@ -63,7 +63,7 @@ static double rope_theta(struct rope *r, double *theta) {
   return fastest;
 }
 
-/* Position t, -1 when it is negative or takes an angle too far. */
+/* Position t, or -1 when it is negative or makes an angle too large. */
 static int64_t position_of(struct rope *r, int64_t t, double fastest) {
   const int64_t position = operand_i32(r->positions, t);
   if (position >= 0 && (double)position * fastest < ANGLE) return position;
@@ -71,7 +71,7 @@ static int64_t position_of(struct rope *r, int64_t t, double fastest) {
   return -1;
 }
 
-/* So that nothing is written when an index or factor is wrong. */
+/* Checks positions and factors before anything is written. */
 static void rope_check(void *arg) {
   struct rope *r = arg;
   const double fastest = r->factors ? rope_theta(r, NULL) : r->fastest;
@@ -83,7 +83,7 @@ static skeep_status rope_bad(const struct rope *r) {
   return r->bad_position == UINT64_MAX ? skeep_ok() : skeep_fail(SKEEP_ERR_INDEX, 1, r->bad_position);
 }
 
-/* Positions and factors may be others by now than those that were checked: each is read here once more, and checked. */
+/* Positions and factors may have changed since they were checked, so each is checked again with the value used here. */
 static void rope_task(void *arg, uint32_t task, void *scratch) {
   struct rope *r = arg;
   const size_t padded = (r->params.dims / 2 + 7) / 8 * 8;
@@ -136,7 +136,7 @@ static skeep_status rope_params_check(const skeep_rope_params *p, int64_t head_d
     REFUSE_UNLESS(isfinite(p->beta_slow) && p->beta_slow > 0, beta_slow);
     REFUSE_UNLESS(p->original_context, original_context);
   }
-  /* The first pair turns fastest, or the last; the mix lies between 0 and ext_factor. */
+  /* The first or the last pair has the largest angle; the mix is between 0 and ext_factor. */
   const double power = p->base >= 1 ? 1 : pow((double)p->base, 2.0 / p->dims - 1);
   const double scaled = power * fabs((double)p->scale);
   const double mixed = power * fabs((1 - (double)p->ext_factor) * (double)p->scale + (double)p->ext_factor);

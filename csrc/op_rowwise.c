@@ -1,13 +1,13 @@
-/* The operations on rows along the last axis that need nothing but their row: norm, glu, add, mul, softmax, softcap. */
+/* Operations in which each row along the last axis is independent: norm, glu, add, mul, softmax, softcap. */
 #include "op_operand.h"
 #include "op_tasks.h"
 
 #include <math.h>
 
 /* ---- work in rows --------------------------------------------------------------------------------
- * All operands share one index space, of which each has its own strides (0 where a row is broadcast). Outer axes
- * that no operand needs apart are one axis; where elements are independent, so are the last two, and long rows
- * are cut. What a task gets depends on the shape alone; a row's result does not depend on the task it is in. */
+ * All operands have the same shape, each with its own strides (0 where one row is broadcast). Outer axes are joined
+ * where the strides of all operands allow it. When elements are independent, the last two axes are joined, too, and
+ * long rows are cut into pieces. The result of a row does not depend on the task that computes it. */
 enum { A, B, Y, BINARY };                                /* operands of a body over struct skeep_rows */
 enum { X, BEFORE, W, AFTER, SUM, NORMED, NORM_OPERANDS }; /* operands of norm, as in skeep_norm */
 #define CUT 4096 /* elements of a long row in one unit */
@@ -73,7 +73,7 @@ static void rowwise_task(void *arg, uint32_t task, void *scratch) {
   }
 }
 
-/* Whether axis a and the one behind it are one axis for every operand. */
+/* Whether axis a and the next one can be joined in every operand. */
 static int joins(const struct rowwise *w, int a) {
   const int64_t inner = a < 2 ? w->outer[a + 1] : w->n;
   for (int i = 0; i < NORM_OPERANDS; i++) {
@@ -83,7 +83,8 @@ static int joins(const struct rowwise *w, int a) {
   return 1;
 }
 
-/* Removes outer axis a, whose extent is 1 or goes into the axis behind it; a new one of extent 1 appears in front. */
+/* Removes outer axis a, whose extent is 1 or has been joined with the next one, and inserts one of extent 1 in
+ * front. */
 static void drop(struct rowwise *w, int a) {
   for (; a > 0; a--) {
     w->outer[a] = w->outer[a - 1];
@@ -93,8 +94,8 @@ static void drop(struct rowwise *w, int a) {
   for (int i = 0; i < NORM_OPERANDS; i++) w->stride[i][0] = 0;
 }
 
-/* Runs over v[0], whose shape the others have, or [n]: one row for all. elementwise: elements are independent.
- * worth: elements that are worth waking a worker. */
+/* Runs the body over all rows of v[0]. The other operands have its shape, or [n]: one row for all. elementwise:
+ * elements are independent. worth: how many elements make it worthwhile to wake a worker. */
 static skeep_status rowwise_run(struct rowwise *w, skeep_pool *pool, const skeep_view *const *v, int operands,
                                 int elementwise, uint64_t worth) {
   const skeep_layout *l = &v[0]->layout;

@@ -1,4 +1,4 @@
-/* Work of an operation, cut into tasks for the pool. */
+/* Cutting the work of an operation into tasks for the pool. */
 #ifndef SKEEP_OP_TASKS_H
 #define SKEEP_OP_TASKS_H
 
@@ -7,16 +7,17 @@
 static inline int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Units 0 .. units-1, consecutive ones to a task. */
+/* Units of work 0 .. units-1; each task gets per_task consecutive ones. */
 struct tasks {
   uint64_t units, per_task;
   uint32_t count;
 };
 
-/* How many tasks a thread gets, so that a slow one delays little: of units that cost the same, and of others. */
+/* How many tasks there are for each thread, so that a slow thread delays the others little: when units cost the same,
+ * and when they do not. */
 enum { TASKS_EVEN = 4, TASKS_UNEVEN = 64 };
 
-/* Cuts units of `size` each, so that a task is worth `worth` and so the waking of a worker. */
+/* Cuts units of `size` each so that a task has at least `worth`, which makes it worthwhile to wake a worker. */
 static inline struct tasks tasks_of(const skeep_pool *pool, uint64_t units, uint64_t size, uint64_t worth,
                                     uint64_t per_thread) {
   const uint64_t max_tasks = per_thread * skeep_pool_threads(pool);

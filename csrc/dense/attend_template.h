@@ -1,13 +1,13 @@
-/* Attention of a tile of query rows over one chunk of positions, in one pass: blocks of ATTEND_BLOCK positions
- * with a running maximum and sum (Milakov & Gimelshein 2018). Blocks lie at absolute positions, a row touches
- * the keys and values of exactly the positions it sees, and each of its sums runs over positions in
- * ascending order. So a row's result does not depend on which other rows share its tile. */
+/* Attention of a tile of query rows over one chunk of positions, in one pass with a running maximum and sum (Milakov &
+ * Gimelshein 2018), ATTEND_BLOCK positions at a time. Blocks of positions begin at multiples of ATTEND_BLOCK, a row
+ * uses the keys and values of exactly the positions it sees, and its sums run over positions in ascending order. So the
+ * result of a row does not depend on the other rows of its tile. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif
 
 #define ATTEND_BLOCK SKEEP_ATTEND_BLOCK
-#define ATTEND_SCORES (ATTEND_BLOCK + 8) /* a row of scores; a group of four keys may end behind the block */
+#define ATTEND_SCORES (ATTEND_BLOCK + 8) /* floats in a row of scores; a group of four keys may end after the block */
 #define ATTEND_INLINE static inline __attribute__((always_inline))
 
 /* Keys or values of one block: row j at base + (j - first) * stride. */
@@ -24,7 +24,7 @@ ATTEND_INLINE v8 attend_load(const char *p, size_t i, const uint32_t encoding) {
   return v8_load(p + 4 * i);
 }
 
-/* Scores of `rows` (a constant) query rows with the four keys from j on; those behind `end` repeat the last. */
+/* Scores of `rows` (a constant) query rows with the four keys from j on. Keys from `end` on repeat the last one. */
 ATTEND_INLINE void attend_dots(const size_t rows, const float *q, size_t dim, struct attend_rows k, size_t j,
                                size_t end, float *scores, const uint32_t encoding) {
   const char *key[4];
@@ -77,7 +77,7 @@ ATTEND_INLINE void attend_row(const float *weights, struct attend_rows v, size_t
   for (; d + 32 <= dim; d += 32) attend_lanes(1, 4, weights, v, begin, end, d, dim, acc, encoding);
   for (; d < dim; d += 8) attend_lanes(1, 1, weights, v, begin, end, d, dim, acc, encoding);
 }
-/* Rows in fours over the positions that all four see; each alone before and behind these. */
+/* Takes four rows at once over the positions that all four see, and each row alone over its other positions. */
 ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16_t *from, const uint16_t *to,
                                  struct attend_rows v, size_t dim, float *acc, const uint32_t encoding) {
   for (size_t r = 0; r < rows;) {
@@ -87,7 +87,7 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
       if (from[r + i] > begin) begin = from[r + i];
       if (to[r + i] < end) end = to[r + i];
     }
-    if (group == 1 || begin >= end) begin = end = ATTEND_BLOCK; /* nothing in common: all of it alone */
+    if (group == 1 || begin >= end) begin = end = ATTEND_BLOCK; /* nothing in common: each row alone */
     for (size_t i = r; i < r + group; i++)
       attend_row(weights + i * ATTEND_SCORES, v, from[i], to[i] < begin ? to[i] : begin, dim, acc + i * dim, encoding);
     if (begin < end) {
@@ -102,7 +102,8 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
   }
 }
 
-/* Bit j is set when the product q.k of score j in [begin, end) is not finite. Lanes outside may hold anything. */
+/* Bit j of the result is set when the product q.k number j, in [begin, end), is not finite. Other elements may be
+ * anything. */
 static inline uint64_t attend_overflowed(const float *products, size_t begin, size_t end) {
   v8 difference = v8_set(0);
   for (size_t j = begin / 8 * 8; j < end; j += 8) {
@@ -115,7 +116,7 @@ static inline uint64_t attend_overflowed(const float *products, size_t begin, si
   return which;
 }
 
-/* A score whose product of floats is not finite, formed in double, where no product of floats overflows. */
+/* Computes a score in double, where no product of floats overflows; used when q.k is not finite in float. */
 static __attribute__((noinline, cold)) float attend_score(const float *q, const char *key, size_t dim, float scale,
                                                           float softcap, const uint32_t encoding) {
   double product = 0;
@@ -128,7 +129,7 @@ static __attribute__((noinline, cold)) float attend_score(const float *q, const 
   return (float)(softcap > 0 ? (double)softcap * tanh(score / (double)softcap) : score);
 }
 
-/* Products q.k in [begin, end) of one row become scores, -inf in the other lanes touched. */
+/* Turns the products q.k in [begin, end) of one row into scores. Other elements of the same vectors become -inf. */
 ATTEND_INLINE void attend_scale(float *scores, const float *q, size_t dim, struct attend_rows k, size_t begin, size_t end,
                                 float scale, float softcap, const uint32_t encoding) {
   const uint64_t overflowed = attend_overflowed(scores, begin, end);
@@ -144,9 +145,9 @@ ATTEND_INLINE void attend_scale(float *scores, const float *q, size_t dim, struc
       scores[j] = attend_score(q, k.base + (int64_t)(j - k.first) * k.stride, dim, scale, softcap, encoding);
 }
 
-/* Scores to weights in the lanes of [begin, end) of one row; their sum is without `shrink`. *max_score is the running maximum;
- * returns the factor by which what was summed so far must be scaled. A maximum of -inf (nothing but -inf so far)
- * counts as 0, so that such scores weigh 0. */
+/* Turns the scores in [begin, end) of one row into weights times shrink. Adds the weights, without shrink, to sums.
+ * *max_score is the running maximum. Returns the factor by which earlier sums must be multiplied. A maximum of -inf
+ * (only -inf so far) counts as 0, so that such scores have weight 0. */
 static inline float attend_weights(float *scores, size_t begin, size_t end, float shrink, float *max_score, float *sums) {
   const size_t aligned = begin / 8 * 8;
   v8 largest = v8_set(*max_score);
@@ -217,7 +218,7 @@ ATTEND_INLINE void attend_tile(const struct skeep_attend_tile *a, const uint32_t
     if (begin >= end) continue;
     const int64_t slot = (block + (int64_t)begin) % a->capacity;
     const int straight = k_dim == a->k_dim && v_dim == a->v_dim && slot + (int64_t)(end - begin) <= a->capacity;
-    /* Many rows read a block often enough for one conversion of all of it. */
+    /* With many rows it pays to convert the whole block to F32 once. */
     const int in_place = straight && (encoding == SKEEP_F32 || rows < 8);
     struct attend_rows k = {a->k + slot * a->k_slot, a->k_slot, begin}, v = {a->v + slot * a->v_slot, a->v_slot, begin};
     if (in_place) {

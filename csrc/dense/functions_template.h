@@ -1,4 +1,4 @@
-/* Elementary functions over eight lanes, shared by the bodies of this folder. The polynomials are minimax fits
+/* Elementary functions over eight lanes, for the kernels in this directory. The polynomials are minimax fits
  * (Remez, 40 digits) of the quotient that each comment names, rounded to float; errors are those of the fit. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
@@ -75,7 +75,7 @@ static inline void d8_cos_sin(d8 angle, v8 *cosine, v8 *sine) {
   *cosine = v8_mul(cos_sign, v8_if_less(turns, half, c, odd_c));
 }
 
-/* The next k elements of a row: whole lanes while there are eight, else the rest with 0 behind. */
+/* The next elements of a row of which k are left: eight, or all k followed by 0. */
 static inline v8 v8_get(const char *p, size_t k) { return k >= 8 ? v8_load(p) : v8_load_n(p, k); }
 static inline void v8_put(char *p, v8 x, size_t k) {
   if (k >= 8)

@@ -1,4 +1,5 @@
-/* One row of keys or values in the cache's encoding, rounded to nearest even; whether an element became infinite. */
+/* Converts one row of keys or values to the encoding of the cache, rounded to nearest even. Returns whether an element
+ * became infinite. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif

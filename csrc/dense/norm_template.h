@@ -1,6 +1,6 @@
-/* Root mean square normalisation with residuals. The squares are summed in double, lane by lane along the row, so
- * that the length of the row costs no accuracy and the square cannot overflow. An element is scaled, weighted and added in
- * double too: the inverse root or the quotient may be out of the range of floats where the result is not. */
+/* Root mean square normalization with residuals. The squares are summed in double, lane by lane along the row, so
+ * that the length of the row costs no accuracy and the square cannot overflow. An element is scaled, weighted and added
+ * in double too: the inverse root or the quotient may be out of the range of floats where the result is not. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif

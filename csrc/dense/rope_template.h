@@ -1,5 +1,5 @@
-/* Rotary position embedding. cos and sin of a token's angles are formed once and serve all its heads. A pair is turned in
- * double, whose range no product of three floats leaves: only the result is rounded, and can overflow. */
+/* Rotary position embedding. cos and sin of the angles of a token are computed once for all its heads. Pairs are
+ * rotated in double, where no product of three floats overflows: only the result is rounded, and may overflow. */
 #ifndef DENSE
 #error "parameters: the vectors v8 and d8 and DENSE, the names of functions, of dense/vec_<set>.h"
 #endif

@@ -21,7 +21,8 @@ void DENSE(mul_f32)(const struct skeep_rows *o) {
   }
 }
 
-/* cap * tanh(x / cap), which is x to the last bit but one where x is small; there x / cap may be subnormal. */
+/* cap * tanh(x / cap). For small x that is x, except for the last bit, and x / cap may be subnormal: there the result
+ * is x. */
 void DENSE(softcap_f32)(const struct skeep_rows *o) {
   const v8 cap = v8_set(o->parameter), small = v8_set(o->parameter * 0x1p-13f);
   for (size_t r = 0; r < o->rows; r++) {
@@ -34,9 +35,10 @@ void DENSE(softcap_f32)(const struct skeep_rows *o) {
   }
 }
 
-/* exp(scale*(x - extreme)) / sum: the difference before the scale, so that the error grows with the distance from
- * the extreme and not with the magnitude of x. Beside an extreme of 2^103 or more the difference of finite numbers may
- * overflow, from where a small scale would lead back: there it is formed in halves, which are exact. */
+/* exp(scale*(x - extreme)) / sum, where extreme is the x with the largest scale * x. Subtracting before scaling makes
+ * the error grow with the distance from the extreme and not with the magnitude of x. When the extreme is 2^103 or more,
+ * the difference may overflow although a small scale gives a result in range: then it is computed with halved numbers,
+ * which is exact. */
 void DENSE(softmax_f32)(const struct skeep_rows *o) {
   const v8 scale = v8_set(o->parameter), sign = v8_copysign(v8_set(1), scale), low = v8_set(-INFINITY);
   for (size_t r = 0; r < o->rows; r++) {
@@ -61,12 +63,13 @@ void DENSE(softmax_f32)(const struct skeep_rows *o) {
   }
 }
 
-/* act(x) = result * 2^n with n <= 0 and a normal result, so that a large factor loses nothing where act(x) alone
- * would be subnormal. Each form is x * g(x), where g rises from 0 to 1; with e = exp(-z), z >= 0 growing with |x|:
+/* act(x) = result * 2^n with n <= 0 and a normal result, so that no bits are lost when act(x) is subnormal and is then
+ * multiplied by a large factor. Each form is x * g(x), where g rises from 0 to 1; with e = exp(-z), z >= 0 growing with
+ * |x|:
  *   SiLU        g(|x|) = 1 / (1 + e),        g(-|x|) = e / (1 + e),  z = |x|
  *   GELU tanh   the same with z = 2*sqrt(2/pi) * (|x| + 0.044715*|x|^3)
  *   GELU erf    g(|x|) = 1 - e * tail(|x|),  g(-|x|) = e * tail(|x|),  z = x^2/2
- * z is formed in double where it is not exact. Negative x are clamped where even the largest factor leaves 0. */
+ * z is computed in double where it is not exact. Negative x are clamped where the product with any factor is 0. */
 static inline v8 v8_gate(v8 x, const uint32_t form, v8 *n) {
   const v8 limit = v8_set(form == SKEEP_GLU_SILU ? 200 : form == SKEEP_GLU_GELU_TANH ? 14 : 20), zero = v8_set(0);
   const v8 a = v8_min(limit, v8_abs(x)), tiny = v8_set(0x1p-100f);

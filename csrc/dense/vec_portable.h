@@ -1,7 +1,7 @@
-/* Eight lanes in plain C: the meaning of every step that the bodies of this folder take. vec_avx2.h and
- * vec_neon.h define the same names. Each body is written once over them and compiled by every isa unit;
- * DENSE gives it the name of its row. A lane never depends on its neighbours except in v8_sum, v8_sum4,
- * v8_largest and d8_sum, whose trees are the same everywhere. */
+/* Vectors of eight floats (v8) and doubles (d8) in plain C. This file defines what each function means; vec_avx2.h and
+ * vec_neon.h have the same functions. A kernel in this directory is written once with them and compiled for every
+ * instruction set; DENSE makes its name. Lanes are independent of each other except in v8_sum, v8_sum4, v8_largest and
+ * d8_sum, which add in the same order (a tree) everywhere. */
 #define DENSE(name) skeep_##name##_portable
 
 typedef struct v8 {
@@ -73,7 +73,7 @@ static inline v8 v8_div(v8 a, v8 b) {
 }
 /* a*b + c; rounded once where the processor fuses, twice here. */
 static inline v8 v8_fma(v8 a, v8 b, v8 c) { return v8_add(v8_mul(a, b), c); }
-/* b when either is NaN, so that v8_max(constant, x) passes a NaN of x on and v8_max(x, m) drops it. */
+/* b when either is NaN, so that v8_max(constant, x) returns a NaN of x and v8_max(x, m) ignores it. */
 static inline v8 v8_max(v8 a, v8 b) {
   EACH a.f[i] = a.f[i] > b.f[i] ? a.f[i] : b.f[i];
   return a;

@@ -1,13 +1,16 @@
-/* Formats whose elements are scale * code - minimum, with integer scales and minima for each group.
+/* Search for encodings with the values scale * code - minimum, with an integer scale and minimum for each group.
  *
- * For given codes the best scale and minimum are the least-squares ones (two unknowns); for given ones the best codes
- * are the nearest. A group's search takes ranges a little wider and narrower than that of its elements, fits scale and
- * minimum to the codes that each leads to, keeps the best and repeats the two steps on it. Minima are not negative: a
- * group above zero has the minimum 0, as readers of the formats expect. The block's d and dmin are such that the
- * largest scale and minimum of the groups become the largest integer; each group then takes the pair of integers, of
- * nine around its own, with the smallest error, d and dmin are fitted together to all codes of the block, rounded to
- * halves, and the groups choose again. A second d and dmin, with slightly smaller largest integers, are tried for the
- * sake of their rounding (search_end). Errors are always those of the decoded block. */
+ * For given codes, the best scale and minimum are the least-squares solution (two unknowns). For given scale and
+ * minimum, the best codes are the nearest ones.
+ *  - A group tries ranges a little wider and narrower than that of its elements. For each it takes the nearest codes,
+ *    fits scale and minimum to them and keeps the best pair; then it repeats these two steps with that pair. Minima are
+ *    not negative: a group whose elements are all positive has the minimum 0, as readers of these encodings expect.
+ *  - d and dmin of the block are chosen so that the largest scale and minimum of its groups become the largest
+ *    integers. Each group takes the pair of integers with the smallest error, of the nine pairs around its own. Then d
+ *    and dmin are fitted to all codes of the block and rounded to halves, and the groups choose again.
+ *  - A second pair of d and dmin, for slightly smaller largest integers, is tried because it may round better
+ *    (search_end).
+ * Errors are always those of the decoded block. */
 #ifndef SKEEP_SEARCH_AFFINE_H
 #define SKEEP_SEARCH_AFFINE_H
 #ifndef DENSE
@@ -65,7 +68,7 @@ static inline struct affine affine_fit(const struct affine_sums *s, int n, float
   return a;
 }
 
-/* The best scale and minimum of a group by itself. */
+/* The best scale and minimum of a group, not yet rounded to those of the block. */
 static inline struct affine affine_group(const float *x, int n, int top) {
   const float step = 0.2f;
   const int steps = 6;
@@ -109,8 +112,8 @@ struct affine_block {
   uint8_t scales[16], mins[16], q[256];
 };
 
-/* Each group's best pair of integers under d and dmin; the error of all. The fit of d and dmin to the codes goes to
- * *fit when it is not NULL. */
+/* Chooses the best pair of integers of each group for d and dmin and returns the error of the block. *fit gets the d
+ * and dmin that fit the codes best. */
 static inline float affine_choose(const float *x, const struct affine_grid *g, const struct affine *own, float d,
                                   float dmin, uint8_t *scales, uint8_t *mins, struct affine *fit) {
   float total = 0;

@@ -1,12 +1,15 @@
-/* Formats whose elements are scale * code, without a minimum.
+/* Search for encodings with the values scale * code.
  *
- * A code is one of a list: every integer from lo to hi, or the values of a codebook. For given codes the best scale is
- * the least-squares one, sum(x*q) / sum(q*q); for a given scale the best codes are the nearest. So a group's search
- * takes scales that put its largest element at, or a little beside, the largest code, fits each to the codes that it
- * leads to, keeps the best and repeats the two steps on it. In formats with a scale of scales, the block's d is such
- * that the largest group scale becomes the largest integer; each group then takes the integer, of three around its own
- * scale, with the smallest error, d is fitted to all codes of the block, rounded to half, and the groups choose once more.
- * A second d, with a slightly smaller largest integer, is tried for the sake of its rounding (search_end). Errors are always those of the decoded block. */
+ * A code is an integer from lo to hi, or one of the values of a codebook. For given codes, the best scale is the
+ * least-squares one, sum(x*q) / sum(q*q). For a given scale, the best codes are the nearest ones.
+ *  - A group tries scales with which its largest element becomes the largest code, or a little more or less. For each
+ *    it takes the nearest codes, fits the scale to them and keeps the best scale; then it repeats these two steps with
+ *    it.
+ *  - In encodings with a scale of scales, d of the block is chosen so that the largest scale of its groups becomes the
+ *    largest integer. Each group takes the integer with the smallest error, of the three around its own scale. Then d
+ *    is fitted to all codes of the block and rounded to half, and the groups choose again.
+ *  - A second d, for a slightly smaller largest integer, is tried because it may round better (search_end).
+ * Errors are always those of the decoded block. */
 #ifndef SKEEP_SEARCH_SCALED_H
 #define SKEEP_SEARCH_SCALED_H
 #ifndef DENSE
@@ -14,7 +17,7 @@
 #endif
 #include "search.h"
 
-/* The codes: n values in ascending order, and the middles between neighbours; n = 0: the integers in [lo, hi]. */
+/* The codes: n values in ascending order and the midpoints between neighbors; n = 0: the integers in [lo, hi]. */
 struct scaled_codes {
   float lo, hi;
   int n;
@@ -34,7 +37,7 @@ static inline v8 scaled_nearest(const struct scaled_codes *c, v8 t) {
   return q;
 }
 
-/* Sums over the codes that the scale leads to. */
+/* sum(x*q) and sum(q*q) for the nearest codes q of the scale. */
 static inline void scaled_sums(const float *x, int n, const struct scaled_codes *c, float scale, float *xq, float *qq) {
   const v8 inverse = v8_set(search_inverse(scale));
   v8 a = v8_set(0), b = v8_set(0);
@@ -69,7 +72,7 @@ static inline float search_extreme(const float *x, int n) {
   return hi > -lo ? hi : lo;
 }
 
-/* The best scale of a group by itself. */
+/* The best scale of a group, not yet rounded to that of the block. */
 static inline float scaled_scale(const float *x, int n, const struct scaled_codes *c, const struct scaled_search *how) {
   const float extreme = search_extreme(x, n);
   float best = 0, gain = 0, xq, qq;

@@ -1,13 +1,13 @@
-/* What the searching encoders share. A block is scaled by a power of two, so that its largest magnitude lies in
- * [1, 2) and no square overflows or vanishes; scales are rounded to halves as they will be stored. All sums are taken
- * over the eight lanes of dense/vec_*.h without fused steps: every instruction set finds the same blocks. */
+/* Shared by the encoders that search. A block is divided by a power of two, so that its largest magnitude is in [1, 2)
+ * and no square overflows or vanishes. Scales are rounded to halves, as they will be stored. All sums are computed in
+ * the eight lanes of dense/vec_*.h, without fused multiply-add, so that every instruction set finds the same blocks. */
 #ifndef SKEEP_SEARCH_H
 #define SKEEP_SEARCH_H
 
 #include "blocks.h"
 #include "codebooks.h"
 
-/* A block on its way. unit is the power of two that x was divided by; 0 when all elements are zero, NaN when one is
+/* A block being encoded. unit is the power of two that x was divided by: 0 when all elements are zero, NaN when one is
  * not finite. */
 struct search_block {
   _Alignas(32) float x[256];
@@ -25,7 +25,7 @@ static inline void search_load(const skeep_f32_any *x, int n, struct search_bloc
   b->unit = largest;
   if (v8_sum(not_finite) != 0) b->unit = NAN;
   if (!(b->unit > 0)) return;
-  uint32_t bits; /* the power of two below; of a subnormal number the smallest normal one, so that 1 / unit exists */
+  uint32_t bits; /* the next lower power of two; for a subnormal number the smallest normal one, so that 1 / unit is finite */
   memcpy(&bits, &largest, 4);
   bits &= 0x7f800000u;
   if (bits == 0) bits = 0x00800000u;
@@ -35,8 +35,9 @@ static inline void search_load(const skeep_f32_any *x, int n, struct search_bloc
   for (int j = 0; j < n; j += 8) v8_store(b->x + j, v8_mul(v8_load(x + j), inverse));
 }
 
-/* The half nearest to d * unit, and in *d what it stands for. One too small to show becomes the smallest; one so small
- * that no product with codes and scales comes near the smallest half becomes 0, whose inverse makes no infinities. */
+/* The half nearest to d * unit; *d becomes its value. A d that would round to 0 becomes the smallest half instead. A d
+ * so small that no product with codes and scales comes near the smallest half becomes 0, so that no inverse is
+ * infinite. */
 static inline uint16_t search_half(float *d, float unit) {
   if (fabsf(*d) * unit < 0x1p-40f) {
     *d = 0;
@@ -47,9 +48,9 @@ static inline uint16_t search_half(float *d, float unit) {
   *d = skeep_f16_to_f32(h) / unit;
   return h;
 }
-/* One of the next 8 integers after `largest` (of either sign) towards zero, zero excluded: the one by which value can be
- * divided with the smallest rounding error when the quotient is stored as a half. Where all else is exact, as in a block of
- * equal elements, that is the whole error. */
+/* One of the next 8 integers after `largest` (of either sign) towards zero, zero excluded: the one by which value can
+ * be divided with the smallest rounding error when the quotient is stored as a half. Where all else is exact, as in a
+ * block of equal elements, that is the whole error. */
 static inline float search_end(float value, float largest, float unit) {
   const float step = largest > 0 ? -1 : 1;
   float best = largest + step, min_loss = INFINITY;
@@ -65,12 +66,12 @@ static inline float search_end(float value, float largest, float unit) {
   }
   return best;
 }
-/* The scale of a block that holds what is no number. */
+/* The scale of a block with an element that is not finite: a NaN. */
 #define SEARCH_NAN 0x7e00u
 
-/* The integer nearest to t, ties to even, for |t| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction. */
+/* The integer nearest to t, ties to even, for |t| < 2^22: a sum with 1.5 * 2^23 has no bits for a fraction. */
 static inline v8 search_round(v8 t) { return v8_sub(v8_add(t, v8_set(12582912.0f)), v8_set(12582912.0f)); }
-/* 1 / s, or 0 where that is not finite. */
+/* 1 / s, or 0 when that is not finite. */
 static inline float search_inverse(float s) {
   const float i = 1 / s;
   return i - i == 0 ? i : 0;

@@ -1,8 +1,9 @@
-/* Formats of one scale d whose codes are -1, 0 and 1, or -1 and 1.
+/* Search for encodings with one scale d and the codes -1, 0 and 1, or -1 and 1.
  *
- * With k elements not zero, the best are the k largest in magnitude and the best scale is their mean magnitude; the
- * error is the sum of squares less (sum of those magnitudes)^2 / k. So all k are tried. An element is zero when it is
- * below half of the scale: for the best k that picks the same elements. A block that is ternary already is kept. */
+ * When k elements are not zero, the best choice is the k largest in magnitude, and the best scale is their mean
+ * magnitude. The error is then the sum of all squares minus (sum of those magnitudes)^2 / k. So every k is tried. An
+ * element becomes zero when it is below half of the scale: with the best k, that selects the same elements. A block
+ * that is ternary already stays as it is. */
 #ifndef SKEEP_SEARCH_TERNARY_H
 #define SKEEP_SEARCH_TERNARY_H
 #ifndef DENSE

@@ -1,4 +1,4 @@
-/* What tile/exact_x86_template.h needs of AVX2. */
+/* The vectors and functions that tile/exact_x86_template.h needs, with AVX2. */
 #ifndef SKEEP_TILE_EXACT_AVX2_H
 #define SKEEP_TILE_EXACT_AVX2_H
 

@@ -1,4 +1,4 @@
-/* What tile/exact_x86_template.h needs of AVX-512. */
+/* The vectors and functions that tile/exact_x86_template.h needs, with AVX-512. */
 #ifndef SKEEP_TILE_EXACT_AVX512_H
 #define SKEEP_TILE_EXACT_AVX512_H
 

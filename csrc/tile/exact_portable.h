@@ -1,4 +1,4 @@
-/* The exact product in plain C, for every encoding that decodes: what the fast ones are measured against. */
+/* The exact product in plain C, for every encoding with a decoder. The fast ones are compared with it. */
 #ifndef SKEEP_TILE_EXACT_PORTABLE_H
 #define SKEEP_TILE_EXACT_PORTABLE_H
 

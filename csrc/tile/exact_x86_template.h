@@ -1,10 +1,10 @@
-/* The exact product for x86: F32 activations, and weights that are F32, are loaded as F32, or are decoded to F32 a
- * section of some rows at a time. Rows of weights and of activations both run along the inner axis, so nothing is
- * interleaved: four rows times EXACT_TOKENS tokens keep their sums, a vector each, in registers, and one token is
- * read against eight rows side by side.
+/* The exact product for x86. Activations are F32. Weights are F32, are converted to F32 when loaded, or are decoded to
+ * F32 a section of some rows at a time. The rows of both run along the inner axis, so nothing is interleaved. The sums
+ * of four rows and EXACT_TOKENS tokens, one vector each, stay in registers; a single token is multiplied with eight
+ * rows at once.
  *
- * The including file defines EXACT_LANES, EXACT_TOKENS, the vector exact_vec and over it exact_zero, exact_fma,
- * exact_f32 (loads floats) and exact_sum4 (the sums of four vectors, lanes added as a tree). */
+ * The including file defines EXACT_LANES, EXACT_TOKENS, the vector type exact_vec and its functions exact_zero,
+ * exact_fma, exact_f32 (loads floats) and exact_sum4 (the sums of four vectors, whose lanes are added as a tree). */
 #ifndef SKEEP_TILE_EXACT_X86_H
 #define SKEEP_TILE_EXACT_X86_H
 #if !defined(EXACT_LANES) || !defined(EXACT_TOKENS)
@@ -100,7 +100,8 @@ SKEEP_INLINE void exact_in_place(const struct skeep_matmul_tile *tile, size_t el
     }
 }
 
-/* Any encoding, decoded a section of some rows at a time. One function serves all: the decoder is a call in any case. */
+/* Any encoding, decoded a section of some rows at a time. One function serves all: the decoder is a call in any
+ * case. */
 static __attribute__((noinline)) void exact_decoded(const struct skeep_matmul_tile *tile, size_t block, size_t bytes,
                                 skeep_body_decode *decode) {
   float *scratch = tile->scratch;

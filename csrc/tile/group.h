@@ -1,5 +1,6 @@
-/* How the universal integer products see an encoding: as groups of 32 weights. One function per encoding, written in
- * plain C and compiled into the unit of each instruction set, is all that they need to know of it. */
+/* Groups of 32 weights: the interface between an encoding and the integer products that work for every encoding. An
+ * encoding provides one function, in plain C, that reads a group; it is compiled into the unit of each instruction
+ * set. */
 #ifndef SKEEP_TILE_GROUP_H
 #define SKEEP_TILE_GROUP_H
 

@@ -1,4 +1,4 @@
-/* What tile/int16_x86_template.h needs of AVX2. */
+/* The function that tile/int16_x86_template.h needs, with AVX2. */
 #ifndef SKEEP_TILE_INT16_AVX2_H
 #define SKEEP_TILE_INT16_AVX2_H
 

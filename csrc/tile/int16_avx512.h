@@ -1,4 +1,4 @@
-/* What tile/int16_x86_template.h needs of AVX-512 with VNNI. */
+/* The function that tile/int16_x86_template.h needs, with AVX-512 with VNNI. */
 #ifndef SKEEP_TILE_INT16_AVX512_H
 #define SKEEP_TILE_INT16_AVX512_H
 

@@ -1,6 +1,5 @@
-/* The integer product for x86 of encodings whose codes are put in words of 16 bits, over the vectors of the including
- * file's instruction set; it defines besides what tile/panel_x86_template.h needs int16_multiply, which adds products of pairs of
- * 16-bit codes. */
+/* The integer product for x86 with int16 codes, for encodings whose codes do not fit into bytes. The including file
+ * defines what tile/panel_x86_template.h needs and int16_multiply, which adds the products of pairs of int16 codes. */
 #ifndef SKEEP_TILE_INT16_X86_H
 #define SKEEP_TILE_INT16_X86_H
 #ifndef PANELS_AT_ONCE
@@ -9,8 +8,8 @@
 
 #include "tile/group.h"
 
-/* 32 elements of a panel whose codes may be any 16-bit numbers: dword r of code[k] holds codes 2k and 2k + 1 of
- * row r. */
+/* 32 elements of each row of a panel, with int16 codes. The 32-bit lane r of code[k] has the codes 2k and 2k + 1 of row
+ * r. */
 struct int16_group {
   panel_float scale[2], offset[2];
   panel_int code[16];
@@ -34,8 +33,8 @@ SKEEP_INLINE void int16_read(const char *const *row, size_t g, integer_group_of 
   }
 }
 
-/* A section of some panels, SKEEP_SECTION / 32 groups apart, against some tokens, whose codes x16 holds as 16 bits,
- * SKEEP_SECTION apart. */
+/* Multiplies a section of some panels with some tokens. cells has SKEEP_SECTION / 32 groups for each panel, x16 has
+ * SKEEP_SECTION int16 codes for each token. */
 SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *x16, const struct section *q,
                                const int panels, const int tokens) {
   panel_float sum[PANELS_AT_ONCE][4];
@@ -68,14 +67,14 @@ SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *
                 q->first);
 }
 
-/* The codes of a section of one token as 16 bits. */
+/* Converts the codes of a section of one token to int16. */
 SKEEP_INLINE void int16_widen(const skeep_block_a8 *a, size_t groups, int16_t *x16) {
   for (size_t i = 0; i < 2 * groups; i++)
     _mm256_store_si256((__m256i *)(x16 + 16 * i),
                        _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[i / 8].qs + i % 8 * 16))));
 }
 
-/* The sections of `panels` panels against some tokens. One function serves all forms: it knows nothing of them. */
+/* A section of `panels` panels with some tokens. One function for all encodings, since it does not depend on them. */
 static __attribute__((noinline)) void int16_sections(const struct int16_group *cells, size_t panels,
                                                     const int16_t *x16, const struct section *first, size_t tokens) {
   const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;

@@ -1,13 +1,14 @@
-/* The universal integer product for AVX2.
+/* The integer product of Q4_0 and Q8_0 for AVX2.
  *
- * The unpacker of an encoding turns a section of a panel of eight rows into cells, one per group of 32 elements:
- * unsigned codes of at most four bits in one plane, or the low and the high nibbles of 8-bit codes in two. In a
- * plane, 32 bytes hold four consecutive elements of each of the eight rows, so that every 32-bit lane belongs to
- * one row and no sum ever crosses lanes. Four activation codes, broadcast, meet them in vpmaddubsw.
+ * A panel is eight rows. The unpacker of an encoding converts a section of a panel to cells, one for each group of 32
+ * elements: unsigned codes of at most four bits in one plane, or the low and high nibbles of 8-bit codes in two planes.
+ * 32 bytes of a plane have four consecutive elements of each of the eight rows, so that every 32-bit lane belongs to
+ * one row and sums never cross lanes. vpmaddubsw multiplies them with four activation codes, which are the same in all
+ * lanes.
  *
- * Nothing saturates: a lane of 16 bits collects 16 products of a group, at most 16 * 15 * 127 = 30480. Weights are
- * the unsigned operand and activations, which lie in [-127, 127], the signed one; the form's zero point is taken
- * out as an exact integer through the activations' sums. */
+ * Nothing saturates: a 16-bit lane adds 16 products of a group, at most 16 * 15 * 127 = 30480. Weights are the unsigned
+ * operand; activations, in [-127, 127], are the signed one. The zero point of the codes is subtracted exactly, as an
+ * integer, by means of the sums of activation codes. */
 #ifndef SKEEP_TILE_INTEGER_AVX2_H
 #define SKEEP_TILE_INTEGER_AVX2_H
 

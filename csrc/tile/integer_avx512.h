@@ -1,9 +1,9 @@
-/* The universal integer product for AVX-512 with VNNI.
+/* The integer product of Q4_0 and Q8_0 for AVX-512 with VNNI.
  *
- * As in integer_avx2.h, the unpacker of an encoding turns a section of a panel into cells of 32 elements, here of
- * sixteen rows: 64 bytes hold four consecutive elements of each row. vpdpbusd multiplies unsigned codes of any size
- * with signed activations and adds four products into 32 bits without saturating anything, so one plane of 8-bit
- * codes serves all encodings; the zero point is taken out as an exact integer through the activations' sums. */
+ * As in integer_avx2.h, the unpacker of an encoding converts a section of a panel to cells of 32 elements; here a panel
+ * is sixteen rows, and 64 bytes have four consecutive elements of each. vpdpbusd multiplies unsigned 8-bit codes with
+ * signed activations and adds four products to 32 bits without saturation, so one plane of 8-bit codes serves all
+ * encodings. The zero point is subtracted exactly, as an integer, by means of the sums of activation codes. */
 #ifndef SKEEP_TILE_INTEGER_AVX512_H
 #define SKEEP_TILE_INTEGER_AVX512_H
 

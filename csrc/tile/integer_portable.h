@@ -1,4 +1,4 @@
-/* The integer product in plain C, for every encoding: what the fast ones are measured against. */
+/* The integer product in plain C, for every encoding. The fast ones are compared with it. */
 #ifndef SKEEP_TILE_INTEGER_PORTABLE_H
 #define SKEEP_TILE_INTEGER_PORTABLE_H
 

@@ -1,4 +1,4 @@
-/* What tile/panel_x86_template.h needs of AVX-512 with VNNI. */
+/* The vectors and functions that tile/panel_x86_template.h needs, with AVX-512 with VNNI. */
 #ifndef SKEEP_TILE_PANEL_AVX512_H
 #define SKEEP_TILE_PANEL_AVX512_H
 

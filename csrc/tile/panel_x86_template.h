@@ -1,14 +1,14 @@
-/* The integer product for x86 of encodings whose codes are, less a zero point, unsigned bytes, with scales, and
- * perhaps minimums, of 16 or 32 elements: panel.h of the form reads a panel of rows side by side, a group of 32
- * elements at a time, written once over the vectors of either instruction set. A 32-bit lane belongs to one row, so
- * that scales too are read and multiplied for all rows at once and no sum ever crosses lanes.
+/* The integer product for x86 of encodings whose codes are unsigned bytes (minus a zero point), with a scale, and
+ * perhaps a minimum, for each 16 or 32 elements. The panel.h of an encoding reads a group of 32 elements of all rows of
+ * a panel at once; it is written once for the vectors of both instruction sets. A 32-bit lane belongs to one row, so
+ * that scales are read and multiplied for all rows at once, too, and sums never cross lanes.
  *
- * One token multiplies the groups as they are read; many unpack a section of some panels first. Both take the same
- * exact integer sums and the same floating steps in the same order, and give the same bits.
+ * With one token, groups are multiplied as they are read. With more, a section of some panels is unpacked first. Both
+ * give the same bits: their integer sums are exact and their floating-point steps are the same, in the same order.
  *
- * The including file defines PANELS_AT_ONCE (panels that share the loads of activations), the vectors panel_int and
- * panel_float and over them panel_fma, panel_pairs (sums of two 16-bit products), panel_shuffle, panel_table,
- * panel_half, panel_planes, panel_plane, panel_run, panel_multiply, panel_close and panel_prefetch. */
+ * The including file defines PANELS_AT_ONCE (how many panels share the loads of activations), the vector types
+ * panel_int and panel_float and their functions panel_fma, panel_pairs (sums of two 16-bit products), panel_shuffle,
+ * panel_table, panel_half, panel_planes, panel_plane, panel_run, panel_multiply, panel_close and panel_prefetch. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
 #ifndef PANELS_AT_ONCE

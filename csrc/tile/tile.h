@@ -1,14 +1,14 @@
-/* What the products of all instruction sets share.
+/* Shared by the products of all instruction sets.
  *
- * The order of summation, the same for every number of tokens, rows and threads: the inner axis is cut into
- * sections of SKEEP_SECTION elements; each section has a sum of its own that starts at zero, and the sections
- * are added to the output in ascending order. Two levels keep the rounding error of long rows near
- * (section steps + sections) * 2^-24 instead of (all steps) * 2^-24.
+ * The order of summation is the same for every number of tokens, rows and threads. The inner axis is cut into sections
+ * of SKEEP_SECTION elements. Each section has its own sum, which starts at zero, and the sections are added to the
+ * output in ascending order. With these two levels, the rounding error of long rows is near (steps of a section +
+ * sections) * 2^-24 instead of (all steps) * 2^-24.
  *
- * Within a section of an integer product, groups of 32 elements follow each other in ascending order; the sum of
- * codes times codes of one group is an exact integer, multiplied by (row scale * activation scale).
- * Within a section of an exact product, eight (AVX-512: sixteen) partial sums take the elements round robin and are
- * added as a tree at its end. */
+ * In a section of an integer product, groups of 32 elements are added in ascending order. The sum of the products of
+ * codes in a group is an exact integer, which is multiplied by (row scale * activation scale).
+ * In a section of an exact product, the elements are distributed in turn over eight partial sums (AVX-512: sixteen),
+ * which are added as a tree at the end of the section. */
 #ifndef SKEEP_TILE_H
 #define SKEEP_TILE_H
 
@@ -21,7 +21,7 @@
 
 static inline size_t skeep_min(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Adds the sum of a section to an output element; the first section begins it. */
+/* Adds the sum of a section to an output element. The first section sets it. */
 static inline void skeep_section_end(skeep_f32_any *y, float sum, int first) { *y = first ? sum : *y + sum; }
 
 #endif

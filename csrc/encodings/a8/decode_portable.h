@@ -1,4 +1,4 @@
-/* code * d of the element's 32; the sums are for products only. */
+/* code * d, one d for each 32 elements. The sums are used by products only. */
 #include "blocks.h"
 
 void skeep_decode_a8_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* As the portable body, to the bit: 32 floats in four registers, converted and packed at once. */
+/* Gives the same bits as the portable kernel: 32 floats in four registers are converted and packed at once. */
 #include "blocks.h"
 
 static inline void skeep_a8_group_avx2(const char *x, skeep_block_a8 *b, size_t g) {

@@ -1,9 +1,9 @@
-/* Activations: each 32 get d = max|x| / 127 and codes round(x * (127 / max|x|)), ties to even, which lie in
- * [-127, 127] as they stand: the two roundings of the product stay far below half a code.
- *  - A maximum below 2^-119 counts as zero: d would be subnormal (or 127 / max infinite), and its few bits would
- *    spoil the codes. What is lost is smaller than any normal float times 2^7.
- *  - A NaN or an infinity makes d NaN and the codes zero, so that every product that reads the group is NaN.
- * A row ends with zero codes (d = 0) up to a whole block. */
+/* Quantizes activations: each 32 elements get d = max|x| / 127 and codes round(x * (127 / max|x|)), ties to even. These
+ * are in [-127, 127] without clamping, since the two roundings of the product add up to far less than half a code.
+ *  - A maximum below 2^-119 counts as zero: otherwise d would be subnormal (or 127 / max infinite), and its few bits
+ *    would make the codes wrong. The loss is smaller than any normal float times 2^7.
+ *  - A NaN or infinity makes d NaN and the codes zero, so that every product that uses the group is NaN.
+ * Rows are padded with zero codes (d = 0) to whole blocks. */
 #include "blocks.h"
 
 /* One group of 32 floats at any address -> one scale, 32 codes, two sums. */

@@ -1,4 +1,4 @@
-/* The upper half of a float. */
+/* A bfloat16 is the upper half of a float. */
 #include "codes_avx2.h"
 
 void skeep_decode_bf16_avx2(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* The upper half of a float, exact. */
+/* A bfloat16 is the upper half of a float: decoding is exact. */
 #include "blocks.h"
 
 void skeep_decode_bf16_portable(const void *blocks, size_t count, float *out) {

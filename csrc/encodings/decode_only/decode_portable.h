@@ -1,8 +1,8 @@
-/* Encodings that are read and nothing else: numbers as wide as files have them, and activations of other runtimes. */
+/* Encodings that can only be decoded: dense numbers, and the activation encodings of other runtimes. */
 #include "blocks.h"
 
-/* Numbers one after the other: exact up to 16 bits, wider ones rounded to the nearest float, ties to even; what is too
- * large is infinite. */
+/* Dense numbers. Those of up to 16 bits are exact; wider ones are rounded to the nearest float, ties to even, and
+ * overflow to infinity. */
 #define DECODE_NUMBERS(form, type)                                                     \
   void skeep_decode_##form##_portable(const void *blocks, size_t count, float *out) {  \
     const char *x = blocks;                                                            \
@@ -20,7 +20,7 @@ DECODE_NUMBERS(i64, int64_t)
 DECODE_NUMBERS(f64, double)
 #undef DECODE_NUMBERS
 
-/* code * d; the sum is for products only. */
+/* code * d. The sum of the block is used by products only. */
 void skeep_decode_q8_1_portable(const void *blocks, size_t count, float *out) {
   const skeep_block_q8_1 *b = blocks;
   skeep_f32_any *y = out;
@@ -30,7 +30,7 @@ void skeep_decode_q8_1_portable(const void *blocks, size_t count, float *out) {
   }
 }
 
-/* code * d; the sums are for products only. */
+/* code * d. The sums of the block are used by products only. */
 void skeep_decode_q8_k_portable(const void *blocks, size_t count, float *out) {
   const skeep_block_q8_k *b = blocks;
   skeep_f32_any *y = out;

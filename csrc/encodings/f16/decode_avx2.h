@@ -1,5 +1,5 @@
-/* IEEE half. The instruction would set the quiet bit of signaling NaNs; eight halves with a NaN among them go through
- * the portable conversion, which keeps every bit. */
+/* IEEE half. The conversion instruction would set the quiet bit of signaling NaNs, so eight halves with a NaN among
+ * them are converted by the portable function, which keeps every bit. */
 #include "codes_avx2.h"
 
 void skeep_decode_f16_avx2(const void *blocks, size_t count, float *out) {

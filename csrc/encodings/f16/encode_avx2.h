@@ -1,4 +1,4 @@
-/* Rounded to the nearest half, ties to even; the instruction agrees with the portable body on NaNs too. */
+/* Rounded to the nearest half, ties to even. The instruction gives the same NaNs as the portable kernel. */
 #include "codes_avx2.h"
 
 void skeep_encode_f16_avx2(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* Rounded to the nearest half, ties to even; overflow is infinite. */
+/* Rounded to the nearest half, ties to even; overflows to infinity. */
 #include "blocks.h"
 
 void skeep_encode_f16_portable(const float *in, size_t count, void *blocks) {

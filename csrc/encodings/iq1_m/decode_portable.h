@@ -1,5 +1,5 @@
-/* d * (2 scale + 1) * (grid + delta), delta an eighth up or down. Each 8: a grid index of 8 + 3 bits and the sign of
- * delta; three bits of scale for each 16. */
+/* d * (2 scale + 1) * (grid + delta), where delta is 1/8 or -1/8. Each 8 elements have a grid index of 8 + 3 bits and
+ * the sign of delta; each 16 have a scale of three bits. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,4 +1,4 @@
-/* As IQ1_S, a scale for each 16 and a delta for each 8. See decode_portable.h. */
+/* As IQ1_S, with a scale for each 16 elements and a delta for each 8. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void iq1_m_group(const char *row, size_t g, struct integer_group *out) {

@@ -1,5 +1,5 @@
-/* d * (2 scale + 1) * (grid + delta), delta an eighth up or down. Each 32: four grid indices of 8 + 3 bits, three
- * bits of scale and the sign of delta. */
+/* d * (2 scale + 1) * (grid + delta), where delta is 1/8 or -1/8. Each 32 elements have four grid indices of 8 + 3
+ * bits, a scale of three bits and the sign of delta. */
 #include "blocks.h"
 #include "codebooks.h"
 

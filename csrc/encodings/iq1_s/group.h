@@ -1,4 +1,4 @@
-/* d * (2 scale + 1) * (grid + delta): eight times what is in brackets is the code. See decode_portable.h. */
+/* d * (2 scale + 1) * (grid + delta). A code is 8 * (grid + delta). See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void iq1_s_group(const char *row, size_t g, struct integer_group *out) {

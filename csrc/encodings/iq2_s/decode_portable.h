@@ -1,5 +1,5 @@
-/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 8: eight bits of grid index, two more in qh, and a byte of signs;
- * a nibble of scale for each 16. */
+/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 8 elements have a grid index (eight bits, and two more in qh) and a
+ * byte of signs; each 16 have a scale of four bits. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,4 +1,4 @@
-/* d * (0.5 + scale) * 0.25 * magnitude * sign, a scale for each 16. See decode_portable.h. */
+/* d * (0.5 + scale) * 0.25 * magnitude * sign, with a scale for each 16 elements. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void iq2_s_group(const char *row, size_t g, struct integer_group *out) {

@@ -1,5 +1,5 @@
-/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 8: a nine-bit grid index and a seven-bit sign index; a nibble of
- * scale for each 16. */
+/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 8 elements have a grid index of nine bits and a sign index of seven
+ * bits; each 16 have a scale of four bits. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,5 +1,5 @@
-/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 32: four grid indices, then four seven-bit sign indices and a
- * four-bit scale. */
+/* d * (0.5 + scale) * 0.25 * magnitude * sign. Each 32 elements have four grid indices, then four sign indices of seven
+ * bits and a scale of four bits. */
 #include "blocks.h"
 #include "codebooks.h"
 

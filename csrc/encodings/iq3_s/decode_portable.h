@@ -1,5 +1,5 @@
-/* d * (1 + 2 scale) * magnitude * sign. Each 4: eight bits of grid index and one more in qh; a byte of signs for each
- * 8, a nibble of scale for each 32. */
+/* d * (1 + 2 scale) * magnitude * sign. Each 4 elements have a grid index (eight bits, and one more in qh), each 8 a
+ * byte of signs, each 32 a scale of four bits. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,5 +1,5 @@
-/* d * (0.5 + scale) * 0.5 * magnitude * sign. Each 32: eight grid indices of four elements; signs and scale as in
- * IQ2_XXS. */
+/* d * (0.5 + scale) * 0.5 * magnitude * sign. Each 32 elements have eight grid indices, for four elements each; signs
+ * and scale are as in IQ2_XXS. */
 #include "blocks.h"
 #include "codebooks.h"
 

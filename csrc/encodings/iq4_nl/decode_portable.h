@@ -1,4 +1,4 @@
-/* d * value[code]; nibbles as in Q4_0. */
+/* d * value[code]. Codes of four bits are stored as in Q4_0. */
 #include "blocks.h"
 #include "codebooks.h"
 

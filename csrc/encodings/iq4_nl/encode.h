@@ -1,4 +1,4 @@
-/* The sixteen values of a codebook under one scale. */
+/* The sixteen values of a codebook, with one scale. */
 #include "encodings/shared/iq4_encode.h"
 
 void DENSE(encode_iq4_nl)(const float *in, size_t count, void *blocks) {

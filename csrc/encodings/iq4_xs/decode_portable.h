@@ -1,4 +1,4 @@
-/* d * scale * value[code]; each 32 has its scale and 16 bytes of nibbles as in Q4_0. */
+/* d * scale * value[code]. Each 32 elements have a scale, and 16 bytes of codes stored as in Q4_0. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,4 +1,4 @@
-/* As IQ4_NL, with a scale of six bits for each 32. */
+/* As IQ4_NL, with a scale of six bits for each 32 elements. */
 #include "encodings/shared/iq4_encode.h"
 
 void DENSE(encode_iq4_xs)(const float *in, size_t count, void *blocks) {

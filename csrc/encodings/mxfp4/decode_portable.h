@@ -1,5 +1,5 @@
-/* 2^(e - 127) * value[code], computed with both factors scaled by two so that e = 255 overflows only where the
- * product does; nibbles as in Q4_0. */
+/* 2^(e - 127) * value[code], computed with half of the scale and twice the value, so that e = 255 overflows only where
+ * the product does. Codes are stored as in Q4_0. */
 #include "blocks.h"
 #include "codebooks.h"
 

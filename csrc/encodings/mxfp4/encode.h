@@ -1,4 +1,4 @@
-/* E2M1 codes under a scale that is a power of two. */
+/* E2M1 codes with a scale that is a power of two. */
 #include "encodings/shared/e2m1_encode.h"
 
 void DENSE(encode_mxfp4)(const float *in, size_t count, void *blocks) {

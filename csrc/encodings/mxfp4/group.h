@@ -1,4 +1,4 @@
-/* 2^(e - 128) * twice the value. See decode_portable.h. */
+/* 2^(e - 128) * twice the value of the code. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void mxfp4_group(const char *row, size_t g, struct integer_group *out) {

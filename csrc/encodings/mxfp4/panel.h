@@ -1,4 +1,4 @@
-/* 2^(e - 128) * twice the value, from -12 to 12. See decode_portable.h. */
+/* 2^(e - 128) * twice the value of the code, which is in [-12, 12]. See decode_portable.h. */
 #include "encodings/shared/value_panel.h"
 
 static const struct panel_form mxfp4_panel = {.bits = 5, .zero = 12, .halves = 1, PANEL_BLOCK(mxfp4)};

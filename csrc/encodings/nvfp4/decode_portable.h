@@ -1,5 +1,5 @@
-/* d * value[code], a scale for each 16, which have eight bytes of nibbles: low nibbles are the first half of the 16.
- * Halving the scale is exact, so that the doubled values serve. */
+/* d * value[code]. Each 16 elements have a scale and eight bytes of codes, of which the low nibbles are the first half.
+ * The table has twice the values, so half of the scale is used, which is exact. */
 #include "blocks.h"
 #include "codebooks.h"
 

@@ -1,4 +1,4 @@
-/* E2M1 codes under UE4M3 scales of 16 elements. */
+/* E2M1 codes with a UE4M3 scale for each 16 elements. */
 #include "encodings/shared/e2m1_encode.h"
 
 void DENSE(encode_nvfp4)(const float *in, size_t count, void *blocks) {
@@ -11,7 +11,8 @@ void DENSE(encode_nvfp4)(const float *in, size_t count, void *blocks) {
       uint8_t q[16];
       search_load(x, 16, &b);
       if (!(b.unit > 0)) continue;
-      /* The first scale at which no element exceeds the largest code, and some below; they ascend with the byte. */
+      /* Tries the first scale with which no element exceeds the largest code, and some around it. Scales ascend with
+       * the byte. */
       const float extreme = fabsf(search_extreme(b.x, 16)) * b.unit;
       int first = 1;
       while (first < 0x7e && 6 * skeep_ue4m3((uint8_t)first) < extreme) first++;

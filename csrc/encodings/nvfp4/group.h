@@ -1,4 +1,4 @@
-/* d / 2 * twice the value, a scale for each 16. See decode_portable.h. */
+/* d / 2 * twice the value of the code, with a scale for each 16 elements. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void nvfp4_group(const char *row, size_t g, struct integer_group *out) {

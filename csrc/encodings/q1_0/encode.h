@@ -1,4 +1,4 @@
-/* Without a zero the best scale is the mean magnitude. */
+/* Codes are -1 and 1, so the best scale is the mean magnitude. */
 #include "search/search.h"
 
 void DENSE(encode_q1_0)(const float *in, size_t count, void *blocks) {

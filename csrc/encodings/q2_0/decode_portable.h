@@ -1,4 +1,4 @@
-/* (code - 1) * d; four codes a byte, low bits first. */
+/* (code - 1) * d. A byte has four codes, the first in its low bits. */
 #include "blocks.h"
 
 void skeep_decode_q2_0_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* q in [-1, 2]. */
+/* Values code - 1 in [-1, 2]. */
 #include "search/scaled_template.h"
 
 void DENSE(encode_q2_0)(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* (code - 1) * d; four codes a byte. See decode_portable.h. */
+/* (code - 1) * d, four codes in a byte. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void q2_0_group(const char *row, size_t g, struct integer_group *out) {

@@ -1,5 +1,5 @@
-/* d * scale * code - dmin * min; scale and min are nibbles of each 16. 128 elements share 32 bytes of codes, two bits
- * for each quarter. */
+/* d * scale * code - dmin * min. Each 16 elements have a scale and a min of four bits. 128 elements share 32 bytes of
+ * codes: each byte has two bits for one element of each quarter. */
 #include "blocks.h"
 
 void skeep_decode_q2_k_portable(const void *blocks, size_t count, float *out) {

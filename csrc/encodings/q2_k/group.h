@@ -1,4 +1,4 @@
-/* d * scale * code - dmin * min, each 16. See decode_portable.h. */
+/* d * scale * code - dmin * min, with scale and min for each 16 elements. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void q2_k_group(const char *row, size_t g, struct integer_group *out) {

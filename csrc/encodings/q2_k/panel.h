@@ -1,4 +1,4 @@
-/* d * scale * code - dmin * min, each 16. See decode_portable.h. */
+/* d * scale * code - dmin * min, with scale and min for each 16 elements. See decode_portable.h. */
 
 static const struct panel_form q2_k_panel = {.bits = 2, .halves = 2, .offsets = 1, PANEL_BLOCK(q2_k)};
 

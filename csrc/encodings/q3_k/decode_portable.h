@@ -1,4 +1,5 @@
-/* d * scale * code. Codes as in Q2_K, less four where the mask lacks the bit of the element's 32. */
+/* d * scale * code. Codes are stored as in Q2_K, and 4 is subtracted when the bit for the element's group of 32 is not
+ * set in hmask. */
 #include "blocks.h"
 
 void skeep_decode_q3_k_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* q in [-4, 3], a scale of six bits for each 16. */
+/* Values in [-4, 3], with a scale of six bits for each 16 elements. */
 #include "search/scaled_template.h"
 
 void DENSE(encode_q3_k)(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* d * scale * code, each 16. See decode_portable.h. */
+/* d * scale * code, with a scale for each 16 elements. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void q3_k_group(const char *row, size_t g, struct integer_group *out) {

@@ -1,4 +1,5 @@
-/* d * scale * (code - 4), each 16, the third bit from hmask. See decode_portable.h. */
+/* d * scale * (code - 4), with a scale for each 16 elements; the third bit of codes is in hmask. See
+ * decode_portable.h. */
 
 static const struct panel_form q3_k_panel = {.bits = 3, .zero = 4, .halves = 2, PANEL_BLOCK(q3_k)};
 

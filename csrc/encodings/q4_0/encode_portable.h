@@ -1,5 +1,5 @@
-/* d = m / -8 for the value m of largest magnitude (the first of equals), so that m has the code 0 whatever its sign:
- * code = min(15, floor(x / d + 8.5)), from d before it is rounded to half. */
+/* d = m / -8, where m is the value of largest magnitude (of equal ones the first), so that m gets the code 0 whatever
+ * its sign. code = min(15, floor(x / d + 8.5)), with d before it is rounded to half. */
 #include "blocks.h"
 
 void skeep_encode_q4_0_portable(const float *in, size_t count, void *blocks) {

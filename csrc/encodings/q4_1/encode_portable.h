@@ -1,4 +1,4 @@
-/* m = min, d = (max - min) / 15, code = floor((x - m) / d + 0.5), from both before they are rounded to half. */
+/* m = min, d = (max - min) / 15, code = floor((x - m) / d + 0.5), with both before they are rounded to half. */
 #include "blocks.h"
 
 void skeep_encode_q4_1_portable(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* d * scale * code - dmin * min of each 32. */
+/* d * scale * code - dmin * min, with scale and min for each 32 elements. */
 #include "codes_avx2.h"
 
 void skeep_decode_q4_k_avx2(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,5 @@
-/* d * scale * code - dmin * min of each 32; 64 elements share 32 bytes of codes, low nibbles first. */
+/* d * scale * code - dmin * min, with scale and min for each 32 elements. 64 elements share 32 bytes of codes: the low
+ * nibbles are the first half. */
 #include "blocks.h"
 
 void skeep_decode_q4_k_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* (code - 16) * d; a nibble as in Q4_0 and bit j of qh above it. */
+/* (code - 16) * d. The low four bits of codes are stored as in Q4_0; bit j of qh is the fifth bit of code j. */
 #include "blocks.h"
 
 void skeep_decode_q5_0_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* As Q4_0 with sixteen steps on the side of m: d = m / -16, code = min(31, floor(x / d + 16.5)). */
+/* As Q4_0 with one bit more: d = m / -16, code = min(31, floor(x / d + 16.5)). */
 #include "blocks.h"
 
 void skeep_encode_q5_0_portable(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* As Q4_1 with 31 steps. */
+/* As Q4_1 with 31 steps: d = (max - min) / 31. */
 #include "blocks.h"
 
 void skeep_encode_q5_1_portable(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* As Q4_K, with bit g of qh[j] above the nibble of element j of the g-th 32. */
+/* As Q4_K. The fifth bit of element j of the g-th group of 32 is bit g of qh[j]. */
 #include "blocks.h"
 
 void skeep_decode_q5_k_portable(const void *blocks, size_t count, float *out) {

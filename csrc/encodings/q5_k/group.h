@@ -1,4 +1,4 @@
-/* As Q4_K, a fifth bit from qh. See decode_portable.h. */
+/* As Q4_K, with a fifth bit of codes from qh. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void q5_k_group(const char *row, size_t g, struct integer_group *out) {

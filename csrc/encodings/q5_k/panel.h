@@ -1,4 +1,4 @@
-/* As Q4_K, a fifth bit from qh. See decode_portable.h. */
+/* As Q4_K, with a fifth bit of codes from qh. See decode_portable.h. */
 #include "encodings/shared/k4_panel.h"
 
 static const struct panel_form q5_k_panel = {.bits = 5, .halves = 1, .offsets = 1, PANEL_BLOCK(q5_k)};

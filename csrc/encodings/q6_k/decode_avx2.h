@@ -1,4 +1,4 @@
-/* d * scale * (code - 32), a scale for each 16. */
+/* d * scale * (code - 32), with a scale for each 16 elements. */
 #include "codes_avx2.h"
 
 void skeep_decode_q6_k_avx2(const void *blocks, size_t count, float *out) {

@@ -1,5 +1,5 @@
-/* d * scale * (code - 32), a scale for each 16. 128 elements share 64 bytes of low nibbles (of which each half serves
- * two quarters) and 32 bytes of high bits, two for each quarter. */
+/* d * scale * (code - 32), with a scale for each 16 elements. 128 elements share 64 bytes of low nibbles (each half is
+ * used by two quarters) and 32 bytes of high bits (each byte has two bits for one element of each quarter). */
 #include "blocks.h"
 
 void skeep_decode_q6_k_portable(const void *blocks, size_t count, float *out) {

@@ -1,4 +1,4 @@
-/* q in [-32, 31], a scale of eight bits for each 16. */
+/* Values in [-32, 31], with a scale of eight bits for each 16 elements. */
 #include "search/scaled_template.h"
 
 void DENSE(encode_q6_k)(const float *in, size_t count, void *blocks) {

@@ -1,4 +1,4 @@
-/* d * scale * (code - 32), each 16. See decode_portable.h. */
+/* d * scale * (code - 32), with a scale for each 16 elements. See decode_portable.h. */
 #include "tile/group.h"
 
 static inline void q6_k_group(const char *row, size_t g, struct integer_group *out) {

@@ -1,4 +1,4 @@
-/* d * scale * (code - 32), each 16. See decode_portable.h. */
+/* d * scale * (code - 32), with a scale for each 16 elements. See decode_portable.h. */
 
 static const struct panel_form q6_k_panel = {.bits = 6, .zero = 32, .halves = 2, PANEL_BLOCK(q6_k)};
 
