@@ -1,4 +1,5 @@
-// Products over weights that no cache holds, next to the bandwidth that the memory has in the same run.
+// Speed of products whose weights do not fit into any cache, compared with the memory bandwidth measured in the same
+// run.
 //
 //   bench_matmul [--mib=512] [--n=4096] [--out=4096] [google/benchmark flags]
 //
@@ -68,7 +69,7 @@ Machine &machine() {
   return m;
 }
 
-// The sum of the words of [p, p + bytes), eight long rows side by side as the products read them.
+// Adds the 64-bit words of [p, p + bytes), reading eight long rows at once, as products do.
 uint64_t read_rows(const char *p, uint64_t bytes) {
   typedef uint64_t vec __attribute__((vector_size(32), aligned(1), may_alias));
   const uint64_t row = bytes / 8 / 64 * 64;
@@ -83,7 +84,8 @@ uint64_t read_rows(const char *p, uint64_t bytes) {
   return all[0] + all[1] + all[2] + all[3];
 }
 
-// Pieces are handed out as threads become free: a static half would wait for the slower processor.
+// Threads take the next piece when they are free: with a fixed share for each, all would wait for the slowest
+// processor.
 void read_pieces(const char *data, uint64_t bytes, std::atomic<uint64_t> *next, uint64_t *sum) {
   constexpr uint64_t kPiece = 1 << 20;
   uint64_t s = 0;

@@ -43,7 +43,8 @@
  *  - Extents are > 0 and their product is below 2^63.
  *  - Operands are row-major: the last axis has stride 1, the others any stride >= 0. Exceptions:
  *      weights of products may have any block order for which there is a kernel;
- *      index data, tables, the factors of rope and all operands of convert, encode and prepack may have any;
+ *      index data, tables, the factors of rope and the operands of convert, encode and prepack may have any strides
+ *      and block order;
  *      in products, the distance from one row of x to the next must be constant, and so for y.
  *    Another layout is SKEEP_ERR_LAYOUT.
  *  - The stride of an axis that has one element (along the block axis: one block) is ignored, except in the order
@@ -405,8 +406,9 @@ SKEEP_API void skeep_pool_destroy(skeep_pool *pool);
 /* A step groups operations, e.g. all those that compute one token. It pins each storage and mark once instead of in
  * each operation, and it keeps the first error: later operations return that error and do nothing, so that a host may
  * check once, at the end. It also holds an array of views in C memory (the frame), for hosts whose own heap moves. */
-/* frame_views: length of the frame. roots: how many storages and marks the step can pin, 0 = 64; one more is
- * ERR_MEMORY. The operations of the step are those called with it between begin and end; elsewhere they are
+
+/* Creates a step. frame_views: length of the frame. roots: how many storages and marks the step can pin, 0 = 64; one
+ * more is ERR_MEMORY. The operations of the step are those called with it between begin and end; elsewhere they are
  * ERR_ARGUMENT. */
 SKEEP_API skeep_status skeep_step_create(uint32_t frame_views, uint32_t roots, skeep_step **out);
 SKEEP_API skeep_view *skeep_step_frame(skeep_step *step);
@@ -425,10 +427,12 @@ SKEEP_API void skeep_step_destroy(skeep_step *step);
  * Shapes: T is the number of tokens. Floating-point outputs are F32 unless said otherwise. */
 
 /* generated: operations */
+
 /* Copies x to y of the same shape and decodes it or converts its numbers on the way. x may have any encoding, strides
  * and order. y is F32, F16 or BF16, or has the dense encoding of x; then the bits are copied. Each element is rounded
  * once, to nearest even, and overflows to infinity. (This is what Materialize runs in Go.) */
 SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+
 /* Encodes x in the encoding of y, which must have an encode kernel: F32, F16, BF16 and most packed encodings have one.
  * x is floating-point, of any encoding, strides and order, and is decoded on the way; the blocks of x and y run along
  * the same axis. Dense encodings round to nearest even. Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 give the same blocks as their
@@ -436,30 +440,36 @@ SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const s
  * on the number of threads nor on the instruction set. An element that is not finite, or whose block would not be, is
  * ERR_VALUE on x, for the first such element in logical order; y is unspecified then. */
 SKEEP_API skeep_status skeep_encode(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+
 /* Copies the blocks of x to y, which has the same encoding and shape, in the block order of y. The blocks themselves do
  * not change. */
 SKEEP_API skeep_status skeep_prepack(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
+
 /* Quantizes the rows of x[T, n] F32 to y[T, n] A8. Each group of 32 elements gets the scale max(|x|) / 127, and its
  * codes are rounded to nearest even. A NaN or infinity makes the scale of its group NaN. A group with max(|x|) below
  * 2^-119 becomes 0. */
 SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, const skeep_view *x,
                                            const skeep_view *y);
+
 /* Computes y[T, out] = x[T, in] * transpose(w[out, in]). With x in A8 the kernel multiplies integer codes; with x in
  * F32 it decodes w and multiplies floats. The terms of each output element are added in a fixed order, so that no
  * result depends on the number of threads. Subnormal floats (below 2^-126) count as zero, whether they are given or
- * arise; the floating-point control of the calling thread is not changed by that. Weights beyond the range of F32 (an MXFP4
- * block with a scale byte from 253 on has some) may count as infinite. */
+ * arise; the floating-point control of the calling thread is not changed by that. Weights beyond the range of F32 (an
+ * MXFP4 block with a scale byte from 253 on has some) may count as infinite. */
 SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                                       const skeep_view *y);
+
 /* Computes 1 to 3 products of the same input at once: y[i] = x * transpose(w[i]) + bias[i] for i < count. bias, or any
  * entry of it, may be NULL; bias[i] is F32 [out_i]. When one of the weights has no kernel for the encoding of x,
  * nothing is computed. Operand positions: x is 0, w 1..count, bias from count+1 on, y from 2*count+1 on. */
 SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const skeep_view *x, uint32_t count,
                                      const skeep_view *const *w, const skeep_view *const *bias,
                                      const skeep_view *const *y);
+
 /* Computes y[T, n] = scale * table[ids[T], n], decoded. ids are I32 in [0, rows of table). scale is finite. */
 SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table, const skeep_view *ids,
                                    float scale, const skeep_view *y);
+
 /* Computes s = x + before and y = s / sqrt(mean(s^2) + eps) * w + after along the last axis of x (RMS normalization
  * with residual additions). x has any rank; w is F32 [n]. before, after and sum, which gets s, may be NULL. sum may be
  * x or before; y may be x, before or after. eps >= 0. s is rounded to F32, and y once more at the end; all between is
@@ -485,15 +495,17 @@ typedef struct skeep_rope_params {
   uint32_t original_context; /* YaRN: context length that the model was first trained with */
   uint32_t reserved;         /* must be zero */
 } skeep_rope_params;
+
 /* Applies a rotary position embedding to x. x and y are [T, heads, head_dim] F32, y may be x; positions [T] I32 >= 0;
  * factors F32 [dims/2] or NULL. Pair i is rotated by the angle position * ((1 - r_i)*scale + r_i) * base^(-2i/dims) /
  * factors[i], computed in double, with r_i = ext_factor * ramp(i; beta_fast, beta_slow, original_context). cos and sin
- * are multiplied by attn_factor and by nothing else. Only the result is rounded to F32.
- * Elements from dims on are copied. From one position to the next, the angle of no
- * pair may change by more than 2048 radians: a base, scale or ext_factor beyond that is ERR_ARGUMENT, a factor
- * ERR_VALUE on factors. A position with an angle of 2^31 or more is ERR_INDEX. */
+ * are multiplied by attn_factor and by nothing else. Only the result is rounded to F32. Elements from dims on are
+ * copied. From one position to the next, the angle of no pair may change by more than 2048 radians: a base, scale or
+ * ext_factor beyond that is ERR_ARGUMENT, a factor ERR_VALUE on factors. A position with an angle of 2^31 or more is
+ * ERR_INDEX. */
 SKEEP_API skeep_status skeep_rope(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *positions,
                                   const skeep_view *factors, skeep_rope_params params, const skeep_view *y);
+
 /* Stores k and v [T, kv_heads, head_dim] F32 in the caches [sequences, kv_heads, capacity, head_dim] (F32, F16 or
  * BF16). Each token goes to its sequence (sequences NULL: all to sequence 0), at cache row position mod capacity. A
  * negative position, a sequence out of range, or two tokens for the same cache row are ERR_INDEX before anything is
@@ -511,16 +523,16 @@ typedef struct skeep_attend_params {
   uint32_t window;   /* a token sees its own and the window - 1 positions before it; 0 = all */
   uint32_t reserved; /* must be zero */
 } skeep_attend_params;
+
 /* Computes attention over the caches: y[T, heads, head_dim] = softmax(q.K) V for q [T, heads, head_dim]. heads is a
  * multiple of kv_heads, and head h reads KV head h / (heads / kv_heads). The keys and values of this call's positions
- * are stored already. Which positions a token p sees follows from its position alone: those from max(0, p - window + 1)
- * to p; cache row s holds the position p - ((p - s) mod capacity). The softmax is computed in one streaming pass
+ * must be stored before. Which positions a token p sees follows from its position alone: those from max(0, p - window +
+ * 1) to p; cache row s holds the position p - ((p - s) mod capacity). The softmax is computed in one streaming pass
  * (Milakov & Gimelshein 2018). With m as the largest position of a sequence in this call, positions <= m - capacity are
  * overwritten already: a token that would see one is ERR_SHAPE on k_cache before anything is written. A row of y is NaN
  * when all of its scores are -inf, or when a score, after the softcap, is above the range of F32. Scores below that
- * range have weight 0. The mean of finite values is finite even when their sum is beyond F32. The
- * bits of a row depend neither on the other tokens of the call nor on the number of threads. The head_dim of y is that
- * of the values. */
+ * range have weight 0. The mean of finite values is finite even when their sum is beyond F32. The bits of a row depend
+ * neither on the other tokens of the call nor on the number of threads. The head_dim of y is that of the values. */
 SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const skeep_view *q, const skeep_view *k_cache,
                                     const skeep_view *v_cache, const skeep_view *positions, const skeep_view *sequences,
                                     skeep_attend_params params, const skeep_view *y);
@@ -530,20 +542,25 @@ SKEEP_API skeep_status skeep_attend(skeep_pool *pool, skeep_step *step, const sk
 #define SKEEP_GLU_GELU_TANH 1 /* GeGLU, tanh form */
 #define SKEEP_GLU_GELU_ERF 2  /* GeGLU, exact form */
 #define SKEEP_GLU_RELU 3      /* ReGLU */
+
 /* Computes y = act(gate) * up for each element. y may be gate or up. act(-inf) is its limit 0, not the NaN of -inf *
  * 0. */
 SKEEP_API skeep_status skeep_glu(skeep_pool *pool, skeep_step *step, const skeep_view *gate, const skeep_view *up,
                                  uint32_t form, const skeep_view *y);
+
 /* Computes y = a + b. b has the shape of a, or is one row [n] that is added to each row of a. y may be a. */
 SKEEP_API skeep_status skeep_add(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
                                  const skeep_view *y);
+
 /* Computes y = a * b. b has the shape of a, or is one row [n] that multiplies each row of a. y may be a. */
 SKEEP_API skeep_status skeep_mul(skeep_pool *pool, skeep_step *step, const skeep_view *a, const skeep_view *b,
                                  const skeep_view *y);
+
 /* Computes y = softmax(scale * x) along the last axis. y may be x. A row whose scaled elements are all -inf becomes
  * NaN. */
 SKEEP_API skeep_status skeep_softmax(skeep_pool *pool, skeep_step *step, const skeep_view *x, float scale,
                                      const skeep_view *y);
+
 /* Computes y = cap * tanh(x / cap) for each element. y may be x. */
 SKEEP_API skeep_status skeep_softcap(skeep_pool *pool, skeep_step *step, const skeep_view *x, float cap,
                                      const skeep_view *y);

@@ -1,5 +1,5 @@
-/* Every public function, by one table that is compared with the header: none changes errno, whether it succeeds or
- * fails, and none needs more of its caller's stack than the header says. */
+/* Calls every public function and checks that none changes errno, whether it succeeds or fails, and that none needs
+ * more stack than the header says. The table of calls is compared with the header, so that no function is missing. */
 #include "check.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* What the test programs share: checks that count and name what they found, and small makers of operands.
- * A program ends with `return check_result();`. The checks may be used by several threads. Included first: it asks for
- * all that the system declares. */
+/* Shared by the test programs: checks that count and report what they find, and functions that make operands. A program
+ * ends with `return check_result();`. Checks may be used by several threads. Include it first, since it enables all
+ * declarations of the system headers. */
 #ifndef SKEEP_TESTS_CHECK_H
 #define SKEEP_TESTS_CHECK_H
 
@@ -25,7 +25,7 @@ static inline void check_note(int good, const char *file, int line, const char *
     fprintf(stderr, "%s:%d: %s%s%s\n", file, line, what, found[0] ? ": " : "", found);
 }
 
-/* A status is as expected: code, and unless -2 the operand. */
+/* Checks the code of a status, and its operand unless that is -2. */
 static inline int check_status(skeep_status s, int32_t code, int32_t operand, const char *file, int line,
                                const char *what) {
   char text[256], found[512];
@@ -46,7 +46,7 @@ static inline int check_result(void) {
 #define CHECK_OK(call) check_status((call), SKEEP_OK, -2, __FILE__, __LINE__, #call)
 #define CHECK_FAILS(call, code) check_status((call), (code), -2, __FILE__, __LINE__, #call)
 #define CHECK_FAILS_ON(call, code, operand) check_status((call), (code), (operand), __FILE__, __LINE__, #call)
-/* What a test cannot go on without. */
+/* A check without which the test cannot continue. */
 #define NEED(condition)                                                       \
   do {                                                                        \
     if (!(condition)) {                                                       \

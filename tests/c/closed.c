@@ -1,8 +1,8 @@
-/* A stale view is refused by every operation, at every operand, before a byte is touched: after a close, after
- * the slot serves another storage, after the release of its mark, bare and within a step. */
+/* Every operation refuses a stale view, in every operand, before it accesses a byte: after a close, when the slot is
+ * used by another storage, and after the release of the view's mark; without a step and within one. */
 #include "check.h"
 
-enum { MOST = 10 };
+enum { MAX_OPERANDS = 10 };
 typedef skeep_status call(skeep_pool *pool, skeep_step *step, const skeep_view *const *v);
 
 #define CALL(name, ...)                                                                             \
@@ -65,7 +65,7 @@ static const struct op {
   call *call;
   uint32_t count, outputs; /* outputs: bit i = operand i is written */
   int bare;                /* takes no step */
-  struct operand operand[MOST];
+  struct operand operand[MAX_OPERANDS];
 } ops[] = {
     {"convert", convert, 2, 2, 0, {{SKEEP_ENC_Q4_0, 2, {3, 96}}, F32_2(3, 96)}},
     {"encode", encode, 2, 2, 0, {F32_2(3, 96), {SKEEP_ENC_Q4_0, 2, {3, 96}}}},
@@ -97,15 +97,15 @@ static const struct op {
     {"select", choose, 3, 0, 1, {F32_2(2, 96), {SKEEP_ENC_Q4_0, 2, {3, 96}}, F32_2(2, 3)}},
 };
 
-/* Operands of one operation, each in a storage of its own with valid contents. All outputs begin as 0xa5. */
+/* The operands of one operation, each in its own storage, with valid contents. Outputs are filled with 0xa5 before. */
 struct operands {
   const struct op *op;
-  skeep_storage root[MOST], mark[MOST];
-  skeep_view view[MOST];
-  const skeep_view *list[MOST];
+  skeep_storage root[MAX_OPERANDS], mark[MAX_OPERANDS];
+  skeep_view view[MAX_OPERANDS];
+  const skeep_view *list[MAX_OPERANDS];
 };
 
-/* No output has been written; `but` is freed and not looked at. */
+/* Checks that no output has been written. `but` has been freed and is not read. */
 static int untouched(const struct operands *o, uint32_t but) {
   for (uint32_t i = 0; i < o->op->count; i++)
     for (uint64_t k = 0; i != but && (o->op->outputs >> i & 1) && k < o->view[i].bytes; k++)
@@ -122,7 +122,7 @@ static void fill(const skeep_view *v) {
     for (uint64_t i = 0; i < v->bytes / 4; i++) memcpy(p + 4 * i, &(float){1.0f + (float)(i % 7)}, 4);
 }
 
-/* marked: each view is made through a mark of its storage, and begins at an odd address. */
+/* marked: each view is made from a mark of its storage and begins at an odd address. */
 static void make(struct operands *o, const struct op *op, int marked) {
   o->op = op;
   for (uint32_t i = 0; i < op->count; i++) {
@@ -141,7 +141,7 @@ static void make(struct operands *o, const struct op *op, int marked) {
   }
 }
 
-/* `but` is closed already. */
+/* Closes the storages of all operands except `but`, which is closed already. */
 static void unmake(struct operands *o, uint32_t but) {
   for (uint32_t i = 0; i < o->op->count; i++)
     if (i != but) CHECK_OK(skeep_storage_close(o->root[i], NULL));
@@ -162,8 +162,8 @@ static void test_op(const struct op *op, skeep_pool *pool, skeep_step *step) {
   for (int marked = 0; marked < 2; marked++) {
     make(&o, op, marked);
     CHECK_OK(run(op, pool, step, &o)); /* with all of them live it runs, and writes */
-    CHECK(!op->outputs || !untouched(&o, MOST));
-    unmake(&o, MOST);
+    CHECK(!op->outputs || !untouched(&o, MAX_OPERANDS));
+    unmake(&o, MAX_OPERANDS);
     for (uint32_t i = 0; i < op->count; i++) {
       make(&o, op, marked);
       if (marked)
@@ -174,17 +174,17 @@ static void test_op(const struct op *op, skeep_pool *pool, skeep_step *step) {
         const skeep_status st = run(op, pool, step, &o);
         CHECK_FAILS_ON(st, SKEEP_ERR_CLOSED, (int32_t)i);
         CHECK(st.detail == o.view[i].storage);
-        CHECK(untouched(&o, marked ? MOST : i));
+        CHECK(untouched(&o, marked ? MAX_OPERANDS : i));
         if (!reused) NEED(skeep_storage_allocate(1 << 16, 0, &other).code == SKEEP_OK); /* takes the free slot */
       }
       CHECK_OK(skeep_storage_close(other, NULL));
-      unmake(&o, marked ? MOST : i);
+      unmake(&o, marked ? MAX_OPERANDS : i);
     }
   }
   if (checks_failed != before) fprintf(stderr, "  in %s%s\n", op->name, step ? " within a step" : "");
 }
 
-/* What takes handles. */
+/* Functions that take handles. */
 static void test_handles(void) {
   skeep_storage s, mark, out, renewed;
   skeep_storage_info info;

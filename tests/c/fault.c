@@ -1,5 +1,5 @@
-/* A mapped file shrinks under a host that asked for the guard: errors, also on workers and again and again, while
- * the host's own faults go where they went before. */
+/* A mapped file is truncated while the guard is installed: operations return errors, on workers too and again and
+ * again, and the host's own faults go to the handler that was installed before. */
 #include "check.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static void own_handler(int signal) {
   siglongjmp(own, 1);
 }
 
-/* Reads a page that is not in its file any more, outside of skeep. */
+/* Reads a page that the file no longer has, outside of skeep. */
 static int own_fault(const volatile char *page) {
   if (sigsetjmp(own, 1)) return 1;
   return *page * 0;
@@ -63,7 +63,8 @@ int main(void) {
     CHECK_FAILS_ON(skeep_step_end(step), SKEEP_ERR_FAULT, 1);
     CHECK_OK(skeep_softcap(pool, NULL, &x, 1, &x)); /* the pool goes on */
   }
-  /* As long as before, but another content: no fault, and yet the step says so, and which operation read it first. */
+  /* The file has its old length but other content: there is no fault, but the step reports the change and which
+   * operation read the file first. */
   NEED(ftruncate(fd, BYTES) == 0);
   CHECK_OK(skeep_step_begin(step));
   CHECK_OK(skeep_softcap(pool, step, &x, 1, &x));

@@ -1,11 +1,11 @@
-/* The host's floating-point control (rounding, traps, what becomes of subnormals) concerns no result: whatever the
- * caller's is, and that of the thread that made the pool, bits are those of the default, and the caller has its own
- * afterwards, also behind a fault. */
+/* Results do not depend on the floating-point control (rounding, traps, treatment of subnormals) of the calling thread
+ * or of the thread that created the pool, and the caller has its own control again after each call, even after a
+ * fault. */
 #include "check.h"
 
 #include <unistd.h>
 
-/* One word, without the flags of exceptions that were raised, which no call keeps. */
+/* The control register without the flags of raised exceptions, which calls need not preserve. */
 #if defined(__x86_64__)
 #define DEFAULT 0x1f80u
 #define TRAPS 0x1f80u /* masks: a set bit keeps the exception from trapping */
@@ -26,7 +26,7 @@ static uint32_t control(void) {
 static void control_set(uint32_t word) { __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)word) : "memory"); }
 #endif
 
-/* Nothing between the two changes of the word computes with floats but skeep. */
+/* Between the two changes of the control register, only skeep computes with floats. */
 static uint32_t word = DEFAULT;
 static const char *caller = "";
 #define GIVES(expected, call)                                                                 \
@@ -55,7 +55,7 @@ struct arena {
 static struct arena inputs, outputs;
 static skeep_pool *pool;
 
-/* What lies where in the outputs. */
+/* Where each result is in the outputs. */
 static struct {
   const char *name;
   uint64_t end;
@@ -72,7 +72,8 @@ static skeep_view take(struct arena *a, uint32_t encoding, uint32_t rank, const 
 }
 #define SHAPE(...) sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__}
 
-/* Rows in turn ordinary, far below the least normal number, and close to the largest: sums of the last overflow. */
+/* Rows of three kinds in turn: ordinary, far below the smallest normal number, and near the largest, with sums that
+ * overflow. */
 static skeep_view floats(uint32_t rank, const int64_t *shape, int wild) {
   static const float scales[] = {3, 1e-41f, 3e38f};
   uint64_t state = inputs.used + 1;

@@ -1,5 +1,5 @@
-/* The guard among the handlers and masks of a host: it goes back on top when it is installed again, passes on what is
- * not its own without going round in circles, and serves threads that block SIGBUS. */
+/* The fault guard together with signal handlers and masks of a host: it goes on top again when it is installed again,
+ * passes signals that are not its own on without endless loops, and works in threads that block SIGBUS. */
 #include "check.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #define N 128
 #define BYTES (sizeof(float) * ROWS * N)
 
-static const char *gone; /* a page of a file that is shorter by now */
+static const char *gone; /* a page that its file no longer has */
 static uint32_t *calls;  /* of handlers of the host; shared with children */
 static int file;
 static skeep_storage lent;
@@ -28,7 +28,7 @@ static void make(void) {
   gone = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
   calls = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   NEED(gone != MAP_FAILED && calls != MAP_FAILED);
-  /* A mapping of the host's own: what it lends is guarded as well. */
+  /* A mapping of the host itself: borrowed memory is guarded as well. */
   NEED(skeep_storage_borrow((void *)(uintptr_t)gone, BYTES, SKEEP_DOMAIN_OFFHEAP, 1, NULL, NULL, &lent).code == SKEEP_OK);
   NEED(skeep_view_of(lent, 0, SKEEP_F32, 2, w_shape, &w).code == SKEEP_OK);
   x = check_new(SKEEP_F32, 2, x_shape, &sx);
@@ -83,7 +83,7 @@ static void take(void (*handler)(int, siginfo_t *, void *), struct sigaction *be
 }
 static void take_jumping(void) { NEED(sigaction(SIGBUS, &(struct sigaction){.sa_handler = jumping}, NULL) == 0); }
 
-/* What becomes of a child that does this: the signal that ended it, or minus its status. */
+/* Runs f in a child process. Returns the signal that ended it, or minus its exit status. */
 static int ends_by(void (*body)(void)) {
   int status = 0;
   calls[0] = calls[1] = calls[2] = 0;
@@ -103,7 +103,7 @@ static int ends_by(void (*body)(void)) {
 
 static void install(void) { NEED(skeep_fault_guard_install().code == SKEEP_OK); }
 
-/* An operation is guarded, and then the host faults, which nobody of these leaves alive. */
+/* A fault of an operation is an error; then a fault of the host ends the process. */
 static void guarded_and_fault(void) {
   double value;
   CHECK_FAILS(skeep_get(&w, (const int64_t[]){1, 1}, &value), SKEEP_ERR_FAULT);
@@ -129,7 +129,7 @@ static void two_above(void) {
   install();
   guarded_and_fault();
 }
-/* The one below comes back above us: what was before it is now ourselves. */
+/* A handler below the guard is installed again above it, so that its predecessor is now the guard. */
 static void below_and_above(void) {
   take(passing_a, &before_a);
   install();
@@ -153,8 +153,8 @@ static void test_chains(void) {
   CHECK(ends_by(again_and_again) == SIGBUS && calls[1] >= 1);
 }
 
-/* A host that takes the signal for a while and gives back what it found: nobody calls it any more, also when the guard
- * was put above it meanwhile. */
+/* A host installs a handler for a while and then restores the one it found. It must not be called afterwards, even when
+ * the guard was installed above it meanwhile. */
 static void for_a_while(void) {
   install();
   for (int i = 0; i < 40; i++) {
@@ -175,8 +175,8 @@ static int same_mask(const sigset_t *a) {
   return 1;
 }
 
-/* Whatever a host that passes faults on had blocked in its handler, the thread gets its own mask back: each of many
- * faults is an error, on the caller and on workers, and no signal stays blocked or becomes open. */
+/* A handler of the host that passes faults on may block signals. The thread gets its own mask back: each of many faults
+ * is an error, on the caller and on workers, and no signal stays blocked or becomes unblocked. */
 static void passed_on_from_above(void) {
   static const int flags[] = {0, SA_ONSTACK, SA_NODEFER, SA_NODEFER | SA_ONSTACK};
   sigset_t before;
@@ -208,8 +208,8 @@ static void passed_on_from_above(void) {
   }
 }
 
-/* One below that jumps out of its handler says nothing of the faults after: the next ones go the whole way, whoever is
- * above by then and wherever the stack stands. */
+/* A handler below the guard that jumps out does not affect later faults: they are passed through all handlers again,
+ * whichever are above by then and however deep the stack is. */
 static void deep(int frames) {
   volatile char room[128];
   room[0] = (char)frames;
@@ -269,7 +269,7 @@ static void test_on_top_again(void) {
     CHECK_FAILS_ON(skeep_matmul_t(pool, NULL, &x, &w, &y), SKEEP_ERR_FAULT, 1);
     CHECK(calls[0] == 0 && jumps() && calls[0] == 1);
   }
-  /* One that another one jumped over: each new fault begins at the newest. */
+  /* After a jump over another handler, each new fault begins at the newest one. */
   sigjmp_buf here;
   out = &here;
   take(passing_a, &before_a); /* passes on to us, and we to the jumping one */
@@ -304,7 +304,7 @@ static void limit(void) {
     if (st.code != SKEEP_OK && st.code != SKEEP_ERR_MEMORY) _exit(6);
     failed += st.code == SKEEP_ERR_MEMORY;
   }
-  _exit(failed ? 7 : 8); /* refused by name after so many changes, and no byte overwritten */
+  _exit(failed ? 7 : 8); /* refused after too many changes, and no byte is overwritten */
 }
 
 /* ---- threads that block SIGBUS ---- */

@@ -1,6 +1,6 @@
-/* Every order of closes, pins, steps and marks, from one thread against a model of the rule and from many threads at
- * once: bytes are given back once and never under a pin, and nothing waits for what does not concern it. The argument
- * is how many rounds of each. */
+/* Closes, pins, steps and marks in every order: from one thread, compared with a model of the rules, and from many
+ * threads at once. Bytes are freed once and never while pinned, and no call waits for pins that do not concern it. The
+ * argument is the number of rounds of each test. */
 #include "watch.h"
 
 #include "check.h"
@@ -12,7 +12,7 @@
 static const int64_t one[] = {1};
 static skeep_pool *pool;
 
-/* A lent storage of a few floats that tells when it is given back, and checks that nobody had a pin then. */
+/* A borrowed storage of a few floats that records its release and checks that no pin was held then. */
 struct lent {
   skeep_storage storage;
   float memory[16];
@@ -44,7 +44,7 @@ static skeep_step *new_step(uint32_t roots) {
 
 /* ---- inside of a step ---- */
 
-/* A close inside of the closer's own step returns, whether the step is handed in or not. */
+/* A close inside the caller's own step returns, whether the step is passed or not. */
 static void test_close_inside_of_a_step(void) {
   struct lent l;
   skeep_storage mark;
@@ -73,7 +73,7 @@ static void test_close_inside_of_a_step(void) {
   skeep_step_destroy(step);
 }
 
-/* Steps that close each other's storages. */
+/* Two steps that close the storages of each other. */
 static void test_steps_close_each_other(void) {
   struct lent a, b;
   watch("steps that close each other's storages");
@@ -95,18 +95,18 @@ static void test_steps_close_each_other(void) {
   skeep_step_destroy(t);
 }
 
-/* A step that pins, gives back and pins anew finds what it holds: many slots in few buckets, in every order. */
+/* A step that pins, gives back and pins again finds all it holds: many slots in few hash buckets, in every order. */
 static void test_step_forgets(void) {
-  enum { MOST = 40 };
-  struct lent l[MOST];
+  enum { MAX_STORAGES = 40 };
+  struct lent l[MAX_STORAGES];
   skeep_storage_info info;
   uint64_t random = 3;
   watch("a step gives back in any order");
-  skeep_step *step = new_step(MOST);
-  for (int i = 0; i < MOST; i++) lend(&l[i]);
+  skeep_step *step = new_step(MAX_STORAGES);
+  for (int i = 0; i < MAX_STORAGES; i++) lend(&l[i]);
   CHECK_OK(skeep_step_begin(step));
   for (int round = 0; round < 2000; round++) {
-    struct lent *const x = &l[check_random(&random) % MOST];
+    struct lent *const x = &l[check_random(&random) % MAX_STORAGES];
     CHECK_OK(skeep_storage_info_of(x->storage, &info));
     if (info.pins) {
       CHECK_OK(skeep_storage_close(x->storage, step));
@@ -116,7 +116,7 @@ static void test_step_forgets(void) {
       const skeep_view v = view_at(x->storage, 0);
       CHECK_OK(use(step, &v));
     }
-    for (int i = 0; i < MOST; i++) { /* once more pins nothing more */
+    for (int i = 0; i < MAX_STORAGES; i++) { /* once more pins nothing more */
       CHECK_OK(skeep_storage_info_of(l[i].storage, &info));
       const skeep_view v = view_at(l[i].storage, 0);
       if (info.pins) CHECK_OK(use(step, &v));
@@ -124,14 +124,14 @@ static void test_step_forgets(void) {
     }
   }
   CHECK_OK(skeep_step_end(step));
-  for (int i = 0; i < MOST; i++) {
+  for (int i = 0; i < MAX_STORAGES; i++) {
     CHECK_OK(skeep_storage_close(l[i].storage, NULL));
     CHECK(released(&l[i]) == 1);
   }
   skeep_step_destroy(step);
 }
 
-/* A step that opens and releases marks all the time takes no more slots for it. */
+/* A step that opens and releases marks again and again does not use more and more slots. */
 static void test_marks_of_a_long_step(void) {
   struct lent l;
   skeep_counters before, after;
@@ -176,7 +176,8 @@ static void *renew(void *arg) {
   return NULL;
 }
 
-/* Pins on the root and on marks outside do not concern a mark; those through it and through what is inside do. */
+/* The release of a mark does not wait for pins on the root and on outer marks, but for those on it and on inner
+ * marks. */
 static void test_release_waits_for_its_own(void) {
   struct lent l;
   skeep_storage outer, mark, inner, pin[2], unrelated[2];
@@ -212,7 +213,7 @@ static void test_release_waits_for_its_own(void) {
   CHECK(released(&l) == 1);
 }
 
-/* Two steps end their own marks of one slab, one after the other and at once. */
+/* Two steps release their own marks of one storage, one after the other and at the same time. */
 static skeep_storage slab;
 static uint64_t rounds;
 
@@ -306,7 +307,7 @@ static int step_holds(const struct model_step *s, const struct life *l, uint64_t
     if (s->hold[i].life == l && s->hold[i].serial == serial) return 1;
   return 0;
 }
-/* Pins on a mark of l, or on its root. What a step or pin holds through a mark, it holds of the root. */
+/* Pins on a mark of l, or on its root. A pin through a mark counts on the root, too. */
 static uint64_t pins_on(const struct life *l, uint64_t serial, const struct model_step *but) {
   uint64_t n = 0;
   for (int i = 0; i < PINS; i++) n += host_pin[i].life == l && (!serial || host_pin[i].serial == serial);
@@ -319,7 +320,7 @@ static void step_takes(struct model_step *s, const struct life *l, uint64_t seri
   s->hold[s->held].life = l;
   s->hold[s->held++].serial = serial;
 }
-/* A step that is handed in gives its pins on all marks back, and on a root that closes. */
+/* A step that is passed gives back its pins on all marks, and on a root that closes. */
 static void step_gives(struct model_step *s, const struct life *closed) {
   uint32_t kept = 0;
   for (uint32_t i = 0; s && i < s->held; i++)
@@ -370,8 +371,8 @@ static void close_some(struct life *l, struct model_step *s, uint32_t tried) {
   for (uint32_t m = 0; m < marks; m++) CHECK_FAILS(skeep_mark_release(old[m], NULL), SKEEP_ERR_CLOSED);
 }
 
-/* Ends the marks from `first` on; renews the one before, when there is one and it is asked for. Not when that would
- * wait, since nobody else is there. */
+/* Releases the marks from `first` on; renews the one before, if there is one and it is wanted. Does nothing when that
+ * would wait, since there is only one thread. */
 static void end_marks(struct life *l, uint32_t first, int renewed, struct model_step *s) {
   skeep_step *const step = s ? s->step : NULL;
   for (uint32_t m = first - (uint32_t)renewed; m < l->marks; m++)
@@ -483,7 +484,7 @@ static struct lent *lend_next(void) {
   return &all_lent[i];
 }
 
-/* Some of what a thread can do to a storage that others close. Refusals are ERR_CLOSED or, of a try, ERR_BUSY. */
+/* Random calls on a storage that other threads close. The only errors are ERR_CLOSED and, of try_close, ERR_BUSY. */
 static void meddle(uint64_t *random, skeep_step *step) {
   const uint32_t r = check_random(random), place = r / 16 % PLACES;
   struct lent *const l = __atomic_load_n(&board[place], __ATOMIC_SEQ_CST);
@@ -585,7 +586,7 @@ static void *hammer(void *arg) {
   return NULL;
 }
 
-/* All that the header allows a child. A child that hangs dies of the alarm. */
+/* All that the header allows in a forked child. A child that hangs is ended by the alarm. */
 static int child(skeep_storage inherited, const skeep_view *view) {
   skeep_storage s, mark = {0, 0}, pin;
   skeep_counters counters;
@@ -629,7 +630,7 @@ static void test_fork(void) {
   CHECK_OK(skeep_storage_close(s, NULL));
 }
 
-/* A mark that somebody else ends while its renewal waits is no mark afterwards. */
+/* When another thread releases a mark while its renewal waits, the renewal returns ERR_CLOSED. */
 struct overtaken {
   skeep_storage mark;
   skeep_status status;

@@ -1,10 +1,10 @@
-/* A pool that is destroyed beside an operation of several regions waits for its end, not for the end of a region. */
+/* skeep_pool_destroy waits for the end of an operation with several regions, not only for the end of a region. */
 #include "check.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-/* Three KV heads whose partial results fill the pool's buffer each: three regions, one after the other. */
+/* Three KV heads, each with partial results that fill the buffer of the pool: three regions, one after the other. */
 enum { HEADS = 3, CAPACITY = 600, K_DIM = 8, V_DIM = 4096, THREADS = 4 };
 
 static skeep_view q, k, v, positions, y;

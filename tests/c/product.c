@@ -1,5 +1,5 @@
-/* Products on weights in a mapped file: the exact and the integer one against sums that this program makes itself
- * from the codes it wrote, on any number of threads. */
+/* Products with weights in a mapped file, exact and integer, with several numbers of threads. They are compared with
+ * sums that this program computes from the codes it wrote. */
 #include "check.h"
 
 #include <math.h>

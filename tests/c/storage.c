@@ -1,4 +1,4 @@
-/* Whose bytes, until when: every kind of storage, its marks, pins and steps, as a host in C sees them. */
+/* Every kind of storage, with its marks, pins and steps, as a host in C uses them. */
 #include "check.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ static void test_allocate(void) {
   CHECK_FAILS(skeep_storage_allocate(16, 0, NULL), SKEEP_ERR_ARGUMENT);
   CHECK_FAILS(skeep_storage_allocate(UINT64_MAX / 4, 0, &s), SKEEP_ERR_MEMORY);
 
-  /* A handle stays closed although its slot serves somebody else. */
+  /* A handle stays closed when its slot is used for another storage. */
   NEED(skeep_storage_allocate(64, 0, &s).code == SKEEP_OK);
   CHECK_OK(skeep_view_of(s, 0, SKEEP_F32, 1, four, &v));
   CHECK_OK(skeep_storage_close(s, NULL));
@@ -46,7 +46,7 @@ static void test_allocate(void) {
   CHECK_FAILS_ON(skeep_view_check(&v), SKEEP_ERR_CLOSED, 0);
   CHECK_OK(skeep_storage_close(other, NULL));
 
-  /* What was never a handle. */
+  /* Handles that never existed. */
   const skeep_storage forged[] = {{0, 0}, {1, 1}, {s.cell + 8, s.generation}, {UINT64_MAX - 255, 1}};
   for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++)
     CHECK_FAILS(skeep_storage_info_of(forged[i], &info), SKEEP_ERR_ARGUMENT);
@@ -69,7 +69,7 @@ static void test_borrow(void) {
   CHECK_FAILS(skeep_storage_close(s, NULL), SKEEP_ERR_CLOSED);
   CHECK(released == 1);
 
-  /* Closed while pinned: not before the last unpin. */
+  /* Closed while pinned: released by the last unpin. */
   CHECK_OK(skeep_storage_borrow(memory, sizeof memory, SKEEP_DOMAIN_OFFHEAP, 0, count_release, &released, &s));
   CHECK_OK(skeep_pin(s, &pin));
   CHECK_OK(skeep_pin(s, &second));
@@ -80,7 +80,7 @@ static void test_borrow(void) {
   CHECK_OK(skeep_unpin(pin));
   CHECK_OK(skeep_storage_left(s, &left));
   CHECK(left == 1 && released == 1);
-  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED); /* the other one's is not to be had by that */
+  CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED); /* that does not give back the other pin */
   CHECK(released == 1);
   CHECK_OK(skeep_unpin(second));
   CHECK(released == 2);
@@ -240,7 +240,7 @@ static void test_pins(void) {
   CHECK_FAILS(skeep_unpin(pin), SKEEP_ERR_CLOSED);
 }
 
-/* What is not a pin is refused, and harms neither the pins of others nor the storage that has the slot next. */
+/* skeep_unpin refuses what is not a pin; neither other pins nor the next storage in the slot are affected. */
 static void test_unpin_of_others(void) {
   static float memory[4];
   uint64_t released = 0;
@@ -328,7 +328,7 @@ static void test_step(void) {
   CHECK_FAILS(skeep_step_end(step), SKEEP_ERR_MEMORY);
   CHECK_OK(skeep_storage_info_of(sa, &info));
   CHECK(info.pins == 0);
-  /* A close within the step, which is handed in: it gives its own pin back there. */
+  /* A close within the step, which is passed: the step gives its own pin back there. */
   CHECK_OK(skeep_step_begin(step));
   CHECK_OK(skeep_add(pool, step, &a, &a, &b));
   CHECK_OK(skeep_storage_close(sa, step));

@@ -1,7 +1,7 @@
-/* Everything at once: threads multiply by weights that others close and replace under them, marks are
- * released while their bytes are read, pools come and go. A product is right or refused, never wrong; every byte
- * that was lent comes back once. Made for SKEEP_SANITIZE=thread and address, useful without. The argument is how
- * many milliseconds it runs. */
+/* Everything at once: threads compute products while other threads close and replace the weights, marks are released
+ * while their bytes are read, and pools are created and destroyed. A product is right or refused, never wrong, and all
+ * borrowed bytes are released once. Meant for SKEEP_SANITIZE=thread and address, but useful without. The argument is
+ * the duration in milliseconds. */
 #include "check.h"
 
 #include <pthread.h>
@@ -11,12 +11,12 @@
 
 #define ROWS 120
 #define N 64
-#define PLACES 6 /* of the board: the first ones are storages, the last two lie in marks of one slab */
+#define PLACES 6 /* of the board: the last two are marks of one storage, the others are storages */
 #define MARKED 2
 
 static const int64_t x_shape[] = {1, N}, w_shape[] = {ROWS, N}, y_shape[] = {1, ROWS};
 
-/* A weight whose elements are all `value`, published for everybody. */
+/* A weight whose elements are all `value`, visible to all threads. */
 struct entry {
   skeep_storage storage;
   skeep_view view;
@@ -52,7 +52,7 @@ static void fill(float *p, float value) {
 /* ---- storages that come and go ---- */
 
 static void give_back(void *memory) {
-  memset(memory, 0xff, sizeof(float) * ROWS * N); /* NaN, for whoever reads too late */
+  memset(memory, 0xff, sizeof(float) * ROWS * N); /* NaN: a product that reads it too late is wrong */
   free(memory);
   count(&returned);
 }
@@ -115,7 +115,7 @@ static skeep_storage slab;
 static struct entry marked_entry(skeep_storage mark, uint32_t part) {
   struct entry e = {.storage = mark, .value = new_value()};
   NEED(skeep_view_of(mark, part * sizeof(float) * ROWS * N, SKEEP_F32, 2, w_shape, &e.view).code == SKEEP_OK);
-  /* Whoever read this part through an earlier mark has gone: the release waited. */
+  /* No thread reads this part through an earlier mark any more: the release waited. */
   fill(check_floats(&e.view), e.value);
   return e;
 }
@@ -225,7 +225,7 @@ static void *open_pools(void *arg) {
   return NULL;
 }
 
-/* Reads the bytes itself, under a pin of its own, and asks for what it can. */
+/* Reads the bytes directly while it holds a pin, and calls functions that query the storage. */
 static void *pin_and_read(void *arg) {
   uint64_t random = 17;
   (void)arg;
@@ -263,13 +263,13 @@ static void *pin_and_read(void *arg) {
 
 #define CELLS 64
 static struct cell {
-  uint32_t value; /* 0 = it is nobody's */
+  uint32_t value; /* 0 = not in use */
   uint32_t used;
 } cells[CELLS];
 static uint64_t peeked, cells_lent;
 
-/* The storage of the day: words under a sequence lock (odd = being written), so that readers spend their time in
- * skeep and not in a mutex. */
+/* The current storage, protected by a sequence lock (odd = being written), so that readers spend their time in skeep
+ * and not in a mutex. */
 static uint64_t day_sequence, day_cell, day_generation, day_address, day_value;
 
 static void day_set(skeep_storage s, const struct cell *c) {

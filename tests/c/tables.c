@@ -1,4 +1,4 @@
-/* What the core says of itself: sizes of the ABI, sentences, encodings, kernels, selection. */
+/* Tables and facts of the core: sizes of structs, sentences of statuses, encodings, kernels, selection. */
 #include "check.h"
 
 #include <stddef.h>
@@ -77,10 +77,10 @@ static void test_sentences(void) {
     CHECK(!strncmp(small, text, strlen(small)));
     CHECK(skeep_status_text(cases[i].status, NULL, 0) == n);
   }
-  CHECK(seen == (1u << (SKEEP_ERR_VALUE + 2)) - 1); /* every code, and the one behind them */
+  CHECK(seen == (1u << (SKEEP_ERR_VALUE + 2)) - 1); /* every code, and the first number after them */
 }
 
-/* A name is copied, cut from its front, part of sentences, and outlives the storage until its slot is reused. */
+/* A name is copied; of a long one the end is kept; sentences contain it; it is known until the slot is used again. */
 static void test_names(void) {
   static const int64_t shape[] = {4};
   skeep_storage s, mark;

@@ -1,4 +1,4 @@
-/* A test that hangs ends with its name. Include it before anything else. */
+/* Ends a test that hangs, with its name. Include it before anything else. */
 #ifndef SKEEP_TESTS_WATCH_H
 #define SKEEP_TESTS_WATCH_H
 
@@ -16,7 +16,7 @@ static void watch_over(int signal) {
   _exit(1);
 }
 
-/* Gives what is called name a minute and a half, under any load; a later call or NULL ends that. */
+/* Allows the test called name a minute and a half. The next call, or NULL, ends that time. */
 static void watch(const char *name) {
   watched = name ? name : "nothing";
   signal(SIGALRM, watch_over);

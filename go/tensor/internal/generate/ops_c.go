@@ -42,7 +42,7 @@ func opPrototypes(all *ops) []byte {
 			b.WriteString(aligned(lines) + "} skeep_" + t.name + ";\n")
 		case *op:
 			if len(t.arguments) > 0 {
-				b.WriteString(cComment(t.doc) + all.prototype(t))
+				b.WriteString("\n" + cComment(t.doc) + all.prototype(t))
 			}
 		}
 	}
