@@ -237,7 +237,7 @@ func TestVocabSize(t *testing.T) {
 	h.kv["llama.vocab_size"] = uint32(51)
 	_, err := Describe(h)
 	require.ErrorIs(t, err, ErrInvalid)
-	require.EqualError(t, err, `arch: tensor "token_embd.weight": shape is [50 64], the metadata ask for [51 64] in m.gguf`)
+	require.EqualError(t, err, `arch: tensor "token_embd.weight": shape is [50 64], but the metadata require [51 64] in m.gguf`)
 	delete(h.kv, "llama.vocab_size")
 	h.remove("token_embd.weight")
 	_, err = Describe(h)
@@ -403,7 +403,7 @@ func TestPerLayerArraysDescribeEachLayer(t *testing.T) {
 	}
 	h.kv["llama.attention.head_count"] = []int32{0, 0, 0, 0}
 	_, err := Describe(h)
-	require.ErrorContains(t, err, "nothing attends")
+	require.ErrorContains(t, err, "has no attention")
 	h.kv["llama.attention.head_count"] = []string{"8", "8", "8", "8"}
 	_, err = Describe(h)
 	require.ErrorContains(t, err, "llama.attention.head_count[0]: is of kind string")
@@ -453,7 +453,7 @@ func TestExtraTensorsAreListedOrRefusedByName(t *testing.T) {
 func TestHeadersWithoutAModelAreRefused(t *testing.T) {
 	_, err := Describe(&header{kv: map[string]any{"general.architecture": "llama"}})
 	require.ErrorIs(t, err, ErrMissing)
-	require.EqualError(t, err, "arch: llama.block_count: required and absent in m.gguf")
+	require.EqualError(t, err, "arch: llama.block_count: required, but absent in m.gguf")
 
 	_, err = Describe(&header{})
 	require.ErrorIs(t, err, ErrMissing)
@@ -463,7 +463,7 @@ func TestHeadersWithoutAModelAreRefused(t *testing.T) {
 	var unknown *UnknownArchError
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "mamba", unknown.Arch)
-	require.ErrorContains(t, err, "known are gemma3, llama")
+	require.ErrorContains(t, err, "want one of gemma3, llama")
 
 	for key, vals := range map[string][]any{
 		"llama.block_count":                      {uint32(0), "2", uint32(1 << 30), int32(-1), uint64(math.MaxUint64), []int32{2}},

@@ -44,7 +44,7 @@ type UnknownArchError struct {
 }
 
 func (e *UnknownArchError) Error() string {
-	return fmt.Sprintf("arch: architecture %.64q is unknown; known are %s%s", e.Arch, strings.Join(e.Known, ", "), in(e.File))
+	return fmt.Sprintf("arch: unknown architecture %.64q, want one of %s%s", e.Arch, strings.Join(e.Known, ", "), in(e.File))
 }
 
 // MissingTensorsError lists all required tensors that are not in the file.

@@ -161,9 +161,9 @@ func refuseTensor(h Header, name string) error {
 		return nil
 	case known:
 	case role:
-		x.Reason = "a part of models that this architecture, or this layer of it, does not have"
+		x.Reason = "this architecture, or this layer of it, does not have such a tensor"
 	default:
-		x.Reason = "nobody here knows what it is for"
+		x.Reason = "its purpose is unknown"
 	}
 	return &Error{File: h.Name(), Tensor: name, Reason: x.Reason, Err: ErrUnsupported}
 }

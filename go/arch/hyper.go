@@ -41,7 +41,7 @@ func (r *reader) find(name string) (key string, v Value) {
 	x, declared := r.keys.Find(name)
 	key = r.prefix + name
 	if !declared || x.Effect != Read {
-		r.fail(ErrUnsupported, key, "is read, and no row of the table says so")
+		r.fail(ErrUnsupported, key, "is read, but is not in the table of facts")
 	}
 	for _, other := range append([]string{name}, x.Aliases...) {
 		found, ok := r.h.Value(r.prefix + other)
@@ -50,11 +50,11 @@ func (r *reader) find(name string) (key string, v Value) {
 		case v == nil:
 			key, v = r.prefix+other, found
 		case words(v) != words(found):
-			r.fail(ErrInvalid, r.prefix+other, "%s, but %s is %s, and both name the same", words(found), key, words(v))
+			r.fail(ErrInvalid, r.prefix+other, "%s, but %s is %s, and both are names of one key", words(found), key, words(v))
 		}
 	}
 	if v == nil && x.Default == nil {
-		r.fail(ErrMissing, key, "required and absent")
+		r.fail(ErrMissing, key, "required, but absent")
 	}
 	if r.err != nil {
 		return key, nil
@@ -74,7 +74,7 @@ func (r *reader) text(key string, required bool) string {
 	v, ok := r.h.Value(key)
 	if !ok {
 		if required {
-			r.fail(ErrMissing, key, "required and absent")
+			r.fail(ErrMissing, key, "required, but absent")
 		}
 		return ""
 	}
@@ -90,11 +90,11 @@ func (r *reader) integer(key string, v Value, low, high int) int {
 	n, ok := v.Int()
 	switch {
 	case !ok && v.Kind() == Uint64:
-		r.fail(ErrInvalid, key, "more than 2⁶³, must be %d to %d", low, high)
+		r.fail(ErrInvalid, key, "larger than 2⁶³, want %d to %d", low, high)
 	case !ok:
 		r.fail(ErrInvalid, key, "is of kind %s, not an integer", v.Kind())
 	case n < int64(low) || n > int64(high):
-		r.fail(ErrInvalid, key, "%d, must be %d to %d", n, low, high)
+		r.fail(ErrInvalid, key, "%d, want %d to %d", n, low, high)
 	default:
 		return int(n)
 	}
@@ -147,7 +147,7 @@ func (r *reader) float(name string, low, high float64) (x float64, given bool) {
 	case !ok:
 		r.fail(ErrInvalid, key, "is of kind %s, not a number", v.Kind())
 	case !(x >= low && x <= high): // also NaN
-		r.fail(ErrInvalid, key, "%g, must be %g to %g", x, low, high)
+		r.fail(ErrInvalid, key, "%g, want %g to %g", x, low, high)
 	default:
 		return x, true
 	}
@@ -184,7 +184,7 @@ func (r *reader) model(m *Model, f family) {
 		l := Layer{FF: ff[i]}
 		if heads[i] > 0 {
 			if kvHeads[i] == 0 || heads[i]%kvHeads[i] != 0 {
-				r.fail(ErrInvalid, r.prefix+"attention.head_count_kv", "%d key-value heads for %d heads in layer %d", kvHeads[i], heads[i], i)
+				r.fail(ErrInvalid, r.prefix+"attention.head_count_kv", "%d key-value heads do not divide %d heads in layer %d", kvHeads[i], heads[i], i)
 				return
 			}
 			l.Heads, l.KVHeads, l.KeyDim, l.ValueDim = heads[i], kvHeads[i], keyDim, valueDim
@@ -207,13 +207,13 @@ func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, r
 		return 0, 0, tensor.RopeParams{}
 	}
 	if n == 0 {
-		r.fail(ErrInvalid, r.prefix+"attention.head_count", "0 in every layer: nothing attends")
+		r.fail(ErrInvalid, r.prefix+"attention.head_count", "0 in every layer: the model has no attention")
 		return 0, 0, tensor.RopeParams{}
 	}
 	keyDim, given := r.count("attention.key_length", 1, maxHeadDim)
 	if !given && r.err == nil {
 		if keyDim = m.Width / n; m.Width%n != 0 || keyDim > maxHeadDim {
-			r.fail(ErrInvalid, r.prefix+"attention.head_count", "%d heads of a model of width %d, and no attention.key_length", n, m.Width)
+			r.fail(ErrInvalid, r.prefix+"attention.head_count", "width %[2]d does not give %[1]d heads of a valid width, and attention.key_length is absent", n, m.Width)
 		}
 	}
 	if valueDim, given = r.count("attention.value_length", 1, maxHeadDim); !given {
@@ -230,14 +230,14 @@ func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
 	}
 	base, _ := r.float("rope.freq_base", 1, 1e12)
 	if r.err == nil && (dims%2 != 0 || dims > keyDim) {
-		r.fail(ErrInvalid, r.prefix+"rope.dimension_count", "%d of a head of %d: must be even and no more", dims, keyDim)
+		r.fail(ErrInvalid, r.prefix+"rope.dimension_count", "%d for heads of width %d: must be even and not larger", dims, keyDim)
 	}
 	factor, _ := r.float("rope.scaling.factor", 0, 1e6)
 	switch {
 	case factor == 0:
 		factor = 1
 	case factor < 1e-3: // angles would turn by hundreds of circles from one position to the next
-		r.fail(ErrInvalid, r.prefix+"rope.scaling.factor", "%g, must be 0 or 0.001 to 1e+06", factor)
+		r.fail(ErrInvalid, r.prefix+"rope.scaling.factor", "%g, want 0 or 0.001 to 1e+06", factor)
 	}
 	attn, _ := r.float("rope.scaling.attn_factor", 1e-3, 1e3)
 	p := tensor.RopeParams{Form: f.rope, Dims: uint32(dims), Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
@@ -252,7 +252,7 @@ func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
 	case "yarn":
 		r.yarn(m, &p, factor)
 	default:
-		r.fail(ErrUnsupported, key, "scaling %s; known are none, linear and yarn", words(kind))
+		r.fail(ErrUnsupported, key, "unknown scaling %s, want none, linear or yarn", words(kind))
 	}
 	return p
 }
@@ -275,7 +275,7 @@ func (r *reader) yarn(m *Model, p *tensor.RopeParams, factor float64) {
 	p.AttnFactor *= float32(sharper)
 	const stated = "rope.scaling.yarn_attn_factor"
 	if x, given := r.float(stated, 1e-3, 1e3); given && math.Abs(x-sharper) > 1e-4*sharper {
-		r.fail(ErrUnsupported, r.prefix+stated, "%g: whether it replaces or multiplies the %g of the factor is not certain", x, sharper)
+		r.fail(ErrUnsupported, r.prefix+stated, "%g: it is ambiguous whether this replaces or multiplies the default of %g", x, sharper)
 	}
 }
 
@@ -286,9 +286,9 @@ func (r *reader) vocab() int {
 		a, ok := v.Array()
 		switch {
 		case !ok || a.Elem() != String:
-			r.fail(ErrInvalid, tokens, "is no array of strings")
+			r.fail(ErrInvalid, tokens, "is not an array of strings")
 		case a.Len() < 1 || a.Len() > maxVocab:
-			r.fail(ErrInvalid, tokens, "%d tokens, must be 1 to %d", a.Len(), maxVocab)
+			r.fail(ErrInvalid, tokens, "%d tokens, want 1 to %d", a.Len(), maxVocab)
 		default:
 			return a.Len()
 		}
@@ -303,6 +303,6 @@ func (r *reader) vocab() int {
 			return int(t.Shape.Dims[0])
 		}
 	}
-	r.fail(ErrMissing, r.prefix+"vocab_size", "absent, and neither %s nor %s tells the number of tokens", tokens, name)
+	r.fail(ErrMissing, r.prefix+"vocab_size", "absent, and neither %s nor %s gives the number of tokens", tokens, name)
 	return 0
 }

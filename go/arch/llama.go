@@ -11,10 +11,10 @@ var llama = family{
 	rope:    tensor.RopeNormal,
 	tensors: slices.Concat(outer, attention, biases(true, tensor.AttnQ, tensor.AttnK, tensor.AttnV, tensor.AttnOutput), feedForward, experts),
 	keys: slices.Concat(Facts{
-		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: "Touvron et al. 2023"},
-		{Name: "expert_count", Effect: Read, Default: 0.0, Reason: "experts of each layer; 0: none", Source: spec},
-		{Name: "expert_used_count", Effect: Read, Default: 0.0, Reason: "experts that a token goes through", Source: spec},
-		{Name: "tensor_data_layout", Effect: Refused, Usual: []any{"Meta AI original pth"}, Reason: "queries and keys in another order than that of rotated neighbours are not read here", Source: spec},
+		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "rotary base", Source: "Touvron et al. 2023"},
+		{Name: "expert_count", Effect: Read, Default: 0.0, Reason: "number of experts per layer; 0: none", Source: spec},
+		{Name: "expert_used_count", Effect: Read, Default: 0.0, Reason: "number of experts per token", Source: spec},
+		{Name: "tensor_data_layout", Effect: Refused, Usual: []any{"Meta AI original pth"}, Reason: "only weights of queries and keys with adjacent rotated pairs are supported", Source: spec},
 	}, activations("silu", "swish"), common),
 	facts: func(m *Model, r *reader) {
 		m.Experts, _ = r.count("expert_count", 0, maxExperts)

@@ -125,7 +125,7 @@ func (m *Model) find(h Header, rows []row) error {
 			t.Index = i
 			if got := h.Tensors()[i].Shape; got != t.Shape {
 				return &Error{File: h.Name(), Tensor: name, Err: ErrInvalid,
-					Reason: fmt.Sprintf("shape is %s, the metadata ask for %s", got, t.Shape)}
+					Reason: fmt.Sprintf("shape is %s, but the metadata require %s", got, t.Shape)}
 			}
 			delete(byName, name)
 		} else if !r.optional {

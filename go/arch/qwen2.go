@@ -11,6 +11,6 @@ var qwen2 = family{
 	rope:    tensor.RopeNeoX,
 	tensors: slices.Concat(outer, attention, biases(false, tensor.AttnQ, tensor.AttnK, tensor.AttnV), feedForward),
 	keys: slices.Concat(Facts{
-		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "base of the rotation", Source: transformers + " (Qwen2Config)"},
+		{Name: "rope.freq_base", Effect: Read, Default: 10_000.0, Reason: "rotary base", Source: transformers + " (Qwen2Config)"},
 	}, noExperts, activations("silu", "swish"), common),
 }

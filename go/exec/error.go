@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoStep is wrapped by the error of an op that is called outside of Begin and End.
-var ErrNoStep = fmt.Errorf("%w: no step is running, Begin starts one", skeep.ErrArgument)
+var ErrNoStep = fmt.Errorf("%w: no step is running; call Begin first", skeep.ErrArgument)
 
 // Error says which op of which layer failed, and why. Err is ErrNoStep, an *OperandError, or an error that wraps a
 // *skeep.Error, which names the tensor and its storage (for a mapped file, the path). errors.Is finds the errors of

@@ -824,7 +824,7 @@ func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 		"tensor count": {p1, func(s fstest.MapFS) { s[p2].Data = part(1, 3, 3, kv{"general.architecture", "llama"}) },
 			[]string{"hold 2 tensors", "is 3"}},
 		"not GGUF":          {p1, func(s fstest.MapFS) { s[p2].Data = []byte("<html>") }, []string{p2, "HTML"}},
-		"number past count": {p1, func(s fstest.MapFS) { s[p1].Data = part(3, 3, 3, kv{"x", "y"}) }, []string{keySplitNo, "3 of 3"}},
+		"number past count": {p1, func(s fstest.MapFS) { s[p1].Data = part(3, 3, 3, kv{"x", "y"}) }, []string{keySplitNo, "part number 3"}},
 	} {
 		set := splitSet(3)
 		c.change(set)
@@ -841,7 +841,7 @@ func TestSplitSetsOpenFromAnyPart(t *testing.T) {
 		}
 	}
 
-	refuse(t, spec{kv: []kv{{keySplitCount, "3"}}}.build(), ErrFormat, keySplitCount, "kind string")
+	refuse(t, spec{kv: []kv{{keySplitCount, "3"}}}.build(), ErrFormat, keySplitCount, "a string")
 	refuse(t, spec{kv: []kv{{keySplitNo, int32(-1)}}}.build(), ErrFormat, keySplitNo)
 	one := splitSet(3)[p2].Data
 	_, err = readBytes(one)

@@ -74,7 +74,7 @@ func (p Part) Verify() error {
 	if now.Size() == p.opened.Size() && now.ModTime().Equal(p.opened.ModTime()) {
 		return nil
 	}
-	return &Error{File: p.Path, Offset: -1, Reason: fmt.Sprintf("changed since its header was read: %d bytes then, %d now", p.opened.Size(), now.Size()), Err: ErrChanged}
+	return &Error{File: p.Path, Offset: -1, Reason: fmt.Sprintf("changed since its header was read: the size was %d bytes and is now %d", p.opened.Size(), now.Size()), Err: ErrChanged}
 }
 
 // OSFile is the part's open file, for mapping; nil if Open did not open it. It belongs to the File and is valid until
@@ -121,7 +121,7 @@ func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
 	}
 	if s.count > 1 && !o.SinglePart {
 		return nil, &Error{File: o.Name, Offset: -1, Field: keySplitCount, Err: ErrSplit,
-			Reason: fmt.Sprintf("part %d of %d of a split set: open the set by its path", s.no+1, s.count)}
+			Reason: fmt.Sprintf("part %d of %d of a split set; open the set by its path instead", s.no+1, s.count)}
 	}
 	return newFile(o.Name, []*parsed{p}, []source{src})
 }
@@ -176,7 +176,7 @@ func openFS(fsys fs.FS, name string) (source, error) {
 	case !st.Mode().IsRegular():
 		err = irregular(name)
 	case !ok:
-		err = &Error{File: name, Offset: -1, Reason: "the file system gives no random access (io.ReaderAt)", Err: ErrUnsupported}
+		err = &Error{File: name, Offset: -1, Reason: "the file does not support random access (io.ReaderAt)", Err: ErrUnsupported}
 	default:
 		return source{path: name, r: r, size: st.Size(), closer: f, opened: st}, nil
 	}

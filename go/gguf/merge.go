@@ -58,7 +58,7 @@ func writeSplit(prefix string, h Header, limits PartLimits, source *File, write 
 // divide assigns the tensors to files: each takes so many as fit.
 func (p *plan) divide(limits PartLimits) ([]file, error) {
 	if limits.Bytes < 0 || limits.Tensors < 0 {
-		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("parts of at most %d bytes and %d tensors", limits.Bytes, limits.Tensors), Err: ErrLimit}
+		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("part limits of %d bytes and %d tensors must not be negative", limits.Bytes, limits.Tensors), Err: ErrLimit}
 	}
 	bytes, tensors := limits.Bytes, limits.Tensors
 	if bytes == 0 {
@@ -101,7 +101,7 @@ func (p *plan) divide(limits PartLimits) ([]file, error) {
 		last.end = i + 1
 	}
 	if len(files) > math.MaxUint16 {
-		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("%d parts, at most %d", len(files), math.MaxUint16), Err: ErrLimit}
+		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("%d parts, the maximum is %d", len(files), math.MaxUint16), Err: ErrLimit}
 	}
 	for i := range files {
 		(&Header{Metadata: files[i].metadata}).Set(keySplitCount, NumberOf(uint16(len(files))))

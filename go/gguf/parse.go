@@ -33,7 +33,7 @@ const (
 	keySplitTotal  = "split.tensors.count"
 	oldestVersion  = 1
 	newestVersion  = 3
-	supportedTexts = "supported are GGUF versions 1 to 3"
+	supportedTexts = "GGUF versions 1 to 3 are supported"
 )
 
 // parsed is what the header of one file says.
@@ -90,14 +90,14 @@ func (p *parser) need(n uint64, field, tensor string) bool {
 	}
 	end := int64(p.pos) + int64(n)
 	if end > p.limit {
-		p.fail(ErrLimit, field, tensor, "header of more than %d bytes", p.limit)
+		p.fail(ErrLimit, field, tensor, "header is larger than the limit of %d bytes", p.limit)
 		return false
 	}
 	grown := make([]byte, min(max(end, 2*int64(len(p.buf)), firstRead), p.size, p.limit))
 	have := copy(grown, p.buf)
 	if got, err := p.r.ReadAt(grown[have:], int64(have)); got < len(grown)-have {
 		if err == nil || errors.Is(err, io.EOF) {
-			p.fail(ErrTruncated, field, tensor, "the file ends at %d, its size was given as %d", have+got, p.size)
+			p.fail(ErrTruncated, field, tensor, "the file ends at byte %d, but its given size is %d", have+got, p.size)
 		} else {
 			p.fail(err, field, tensor, "%v", err)
 		}
@@ -237,10 +237,10 @@ func parse(r io.ReaderAt, size int64, name string, limit int64, cut bool) (*pars
 	tensors := p.counted(p.count+1+4+4+8, "n_tensors", "") // a name of one byte, rank, type, offset
 	keys := p.counted(p.count+1+4+1, "n_kv", "")           // a key of one byte, kind, a value of one byte
 	if tensors > maxTensors {
-		p.fail(ErrLimit, "n_tensors", "", "%d tensors, at most %d", tensors, maxTensors)
+		p.fail(ErrLimit, "n_tensors", "", "%d tensors, the maximum is %d", tensors, maxTensors)
 	}
 	if keys > maxKeys {
-		p.fail(ErrLimit, "n_kv", "", "%d metadata keys, at most %d", keys, maxKeys)
+		p.fail(ErrLimit, "n_kv", "", "%d metadata keys, the maximum is %d", keys, maxKeys)
 	}
 	spans := p.metadata(f, keys)
 	if p.err != nil {
@@ -289,7 +289,7 @@ func (p *parser) preamble(f *parsed) {
 		}
 		// A length of less than 4 GiB, then JSON.
 		if len(shown) > 8 && string(shown[4:9]) == "\x00\x00\x00\x00{" {
-			what = " (perhaps safetensors)"
+			what = " (possibly safetensors)"
 		}
 		p.fail(ErrFormat, "magic", "", "file begins with %q%s; %s", shown, what, supportedTexts)
 		return
@@ -318,10 +318,10 @@ func (p *parser) preamble(f *parsed) {
 // otherContainers are what people pass for GGUF files, told apart by their first bytes. Magics of the
 // formats before GGUF are numbers, spelled in either order.
 var otherContainers = []struct{ prefix, name string }{
-	{"FUGG", "GGUF's magic reversed, which no byte order has"},
+	{"FUGG", "the reversed GGUF magic, which is invalid in either byte order"},
 	{"lmgg", oldModel}, {"fmgg", oldModel}, {"tjgg", oldModel}, {"algg", oldAdapter},
 	{"ggml", oldModel}, {"ggmf", oldModel}, {"ggjt", oldModel}, {"ggla", oldAdapter},
-	{"PK\x03\x04", "a zip archive, perhaps a PyTorch checkpoint"},
+	{"PK\x03\x04", "a zip archive, possibly a PyTorch checkpoint"},
 	{"version https://git-lfs", "a git-lfs pointer: fetch the file itself with git lfs pull"},
 	{"<", "HTML or XML: a web page was downloaded instead of the file"},
 }
@@ -397,7 +397,7 @@ func (p *parser) info(t *arch.TensorInfo) {
 	rank := p.uint(4, "n_dims", t.Name)
 	if rank > tensor.MaxRank {
 		p.pos -= 4
-		p.fail(ErrFormat, "n_dims", t.Name, "%d dimensions, at most %d", rank, tensor.MaxRank)
+		p.fail(ErrFormat, "n_dims", t.Name, "%d dimensions, the maximum is %d", rank, tensor.MaxRank)
 	}
 	if p.err != nil {
 		return
@@ -438,7 +438,7 @@ func (p *parser) info(t *arch.TensorInfo) {
 		t.Bytes = -1
 	case row%int64(enc.BlockElements) != 0:
 		p.pos -= 4
-		p.fail(ErrFormat, "dims", t.Name, "row of %d elements is no multiple of %s's block of %d",
+		p.fail(ErrFormat, "dims", t.Name, "row of %d elements is not a multiple of %s's block of %d",
 			row, enc.Name, enc.BlockElements)
 		return
 	}
@@ -473,9 +473,9 @@ func alignment(f *parsed, name string) (int64, error) {
 	case !ok:
 		e.Reason = fmt.Sprintf("value is a %s, not an integer (u8 to u64, i8 to i64)", v.kind)
 	case signed && int64(bits) < 0:
-		e.Reason = fmt.Sprintf("%d is no power of two from 1 to %d", int64(bits), maxAlignment)
+		e.Reason = fmt.Sprintf("%d is not a power of two from 1 to %d", int64(bits), maxAlignment)
 	case bits == 0 || bits&(bits-1) != 0 || bits > maxAlignment:
-		e.Reason = fmt.Sprintf("%d is no power of two from 1 to %d", bits, maxAlignment)
+		e.Reason = fmt.Sprintf("%d is not a power of two from 1 to %d", bits, maxAlignment)
 	default:
 		return int64(bits), nil
 	}

@@ -35,9 +35,9 @@ func (f *File) extent(name string) (Extent, *arch.TensorInfo, error) {
 	part := &f.parts[t.File]
 	switch {
 	case t.Bytes < 0:
-		reason := "type %d (%s) is unknown, and so is its size: the tensor cannot be read"
+		reason := "type %d (%s) is unknown: the tensor cannot be read"
 		if info, known := t.Encoding.Info(); known && info.Retired {
-			reason = "type %d (%s) is retired, its size unknown: the tensor cannot be read"
+			reason = "type %d (%s) is retired: the tensor cannot be read"
 		}
 		return Extent{}, nil, f.tensorError(name, ErrUnsupported, reason, t.Type, t.TypeName())
 	case t.Bytes > 0 && t.Bytes > part.Size-part.DataOffset-t.Offset:
@@ -113,7 +113,7 @@ func (p *Payload) ReadAt(b []byte, off int64) (int, error) {
 		return n, eof
 	}
 	if short {
-		return n, p.f.tensorError(p.name, ErrTruncated, "file became shorter: it ends at byte %d", p.at.Offset+off+int64(n))
+		return n, p.f.tensorError(p.name, ErrTruncated, "the file was truncated: it ends at byte %d", p.at.Offset+off+int64(n))
 	}
 	return n, p.f.tensorError(p.name, err, "%v", err)
 }

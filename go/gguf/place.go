@@ -23,7 +23,7 @@ func place(f *parsed, size int64, name string) (truncated, err error) {
 		t := &f.tensors[i]
 		switch {
 		case t.Offset&(f.alignment-1) != 0:
-			return nil, fail(t, ErrFormat, "offset %d is no multiple of the alignment %d", t.Offset, f.alignment)
+			return nil, fail(t, ErrFormat, "offset %d is not a multiple of the alignment %d", t.Offset, f.alignment)
 		case t.Offset > math.MaxInt64-f.data, max(t.Bytes, 0) > math.MaxInt64-f.data-t.Offset,
 			t.Bytes == 0 && t.Offset > alignUp(room, f.alignment): // padding behind the last byte is optional
 			return nil, fail(t, ErrTruncated, "offset %d past end of file (size %d)", t.Offset, size)

@@ -56,12 +56,12 @@ func splitOf(p *parsed, name string) (split, error) {
 		}
 		if *x.field, ok = v.Uint(); !ok {
 			return s, &Error{File: name, Offset: int64(v.off), Field: x.key, Err: ErrFormat,
-				Reason: fmt.Sprintf("value of kind %s is no count", v.kind)}
+				Reason: fmt.Sprintf("value is a %s, not a count", v.kind)}
 		}
 	}
 	if s.count > 1 && s.no >= s.count {
 		return s, &Error{File: name, Offset: -1, Field: keySplitNo, Err: ErrSplit,
-			Reason: fmt.Sprintf("part number %d of %d parts, counted from 0", s.no, s.count)}
+			Reason: fmt.Sprintf("part number %d is invalid for %d parts (numbers begin at 0)", s.no, s.count)}
 	}
 	return s, nil
 }
@@ -192,7 +192,7 @@ func (f *File) join(p *parsed, no int, path string) error {
 			f.values[key] = v
 		case !same(old, v):
 			return &Error{File: path, Offset: int64(v.off), Field: key, Err: ErrSplit,
-				Reason: "from another set: the value differs from the first part's"}
+				Reason: "part of another set: the value differs from that of the first part"}
 		}
 	}
 	for _, t := range p.tensors {

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrPayload says that tensors were written in another order, or with more or fewer bytes, than the header describes.
-var ErrPayload = errors.New("payload is not what the header describes")
+var ErrPayload = errors.New("payload differs from the header")
 
 // Header describes a file to be written: everything before the payload.
 type Header struct {
@@ -99,21 +99,21 @@ func (h *Header) check() (*plan, error) {
 		p.version = newestVersion
 	}
 	if p.version < oldestWritten || p.version > newestVersion {
-		return fail(ErrUnsupported, "version", "", "GGUF version %d; written are versions %d and %d", h.Version, oldestWritten, newestVersion)
+		return fail(ErrUnsupported, "version", "", "GGUF version %d; only versions %d and %d can be written", h.Version, oldestWritten, newestVersion)
 	}
 	if big := h.ByteOrder == binary.BigEndian; big {
 		p.order = binary.BigEndian
 		if p.version != newestVersion {
-			return fail(ErrUnsupported, "version", "", "big-endian files begin with version %d", newestVersion)
+			return fail(ErrUnsupported, "version", "", "big-endian files need at least version %d", newestVersion)
 		}
 	} else if h.ByteOrder != nil && h.ByteOrder != binary.LittleEndian {
 		return fail(ErrUnsupported, "byte order", "", "%v", h.ByteOrder)
 	}
 	if len(h.Metadata) > maxKeys {
-		return fail(ErrLimit, "n_kv", "", "%d metadata keys, at most %d", len(h.Metadata), maxKeys)
+		return fail(ErrLimit, "n_kv", "", "%d metadata keys, the maximum is %d", len(h.Metadata), maxKeys)
 	}
 	if len(h.Tensors) > maxTensors {
-		return fail(ErrLimit, "n_tensors", "", "%d tensors, at most %d", len(h.Tensors), maxTensors)
+		return fail(ErrLimit, "n_tensors", "", "%d tensors, the maximum is %d", len(h.Tensors), maxTensors)
 	}
 	p.alignment = defaultAlignment
 	keys := make(map[string]bool, len(h.Metadata))
@@ -146,9 +146,9 @@ func (h *Header) check() (*plan, error) {
 		case again:
 			return fail(ErrFormat, "", t.Name, "name occurs twice: tensors %d and %d", first, i)
 		case t.Encoding == arch.UnknownEncoding:
-			return fail(ErrUnsupported, "", t.Name, "its type is unknown, and so is its size")
+			return fail(ErrUnsupported, "", t.Name, "the type is unknown")
 		case !known || t.Encoding >= firstInMemory:
-			return fail(ErrUnsupported, "", t.Name, "%s is no type of GGUF", t.Encoding)
+			return fail(ErrUnsupported, "", t.Name, "%s is not a GGUF type", t.Encoding)
 		case info.Retired:
 			return fail(ErrUnsupported, "", t.Name, "%s is retired", t.Encoding)
 		}
@@ -185,7 +185,7 @@ func bytesOf(t TensorSpec) (int64, error) {
 		return 0, err
 	}
 	if info, _ := t.Encoding.Info(); info.Activation && t.Shape.Rank > 0 && t.Shape.Dims[t.Shape.Rank-1]%int64(info.BlockElements) != 0 {
-		return 0, fmt.Errorf("rows of %s are no whole blocks of %s", t.Shape, t.Encoding)
+		return 0, fmt.Errorf("rows of %s are not whole blocks of %s", t.Shape, t.Encoding)
 	}
 	return tensor.FormatOf(t.Encoding).Bytes(t.Shape)
 }
@@ -317,11 +317,11 @@ func (w *Writer) Tensor(name string) (io.Writer, error) {
 	}
 	next := w.tensor + 1
 	if next == len(w.plan.tensors) {
-		return nil, w.fail(ErrPayload, name, "all %d tensors are written", next)
+		return nil, w.fail(ErrPayload, name, "all %d tensors have been written already", next)
 	}
 	t := &w.plan.tensors[next]
 	if t.Name != name {
-		return nil, w.fail(ErrPayload, name, "tensor %s is next", quote(t.Name))
+		return nil, w.fail(ErrPayload, name, "the next tensor is %s", quote(t.Name))
 	}
 	for next >= w.files[w.at].end {
 		if err := w.nextFile(); err != nil {
@@ -358,7 +358,7 @@ func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
 			return w.keep(err)
 		}
 		if src, _ := f.Tensor(t.Name); src.Encoding != t.Encoding || p.Size() != t.bytes {
-			return w.fail(ErrPayload, t.Name, "%s of %d bytes where %s of %d are described", src.Encoding, p.Size(), t.Encoding, t.bytes)
+			return w.fail(ErrPayload, t.Name, "the source has %s of %d bytes, the header describes %s of %d", src.Encoding, p.Size(), t.Encoding, t.bytes)
 		}
 		out, err := w.Tensor(t.Name)
 		if err != nil {
@@ -396,9 +396,9 @@ func (p *payloadWriter) Write(b []byte) (int, error) {
 	case w.err != nil:
 		return 0, w.err
 	case w.tensor != p.tensor:
-		return 0, w.fail(ErrPayload, t.Name, "written to after tensor %s was begun", quote(w.plan.tensors[w.tensor].Name))
+		return 0, w.fail(ErrPayload, t.Name, "write after tensor %s was begun", quote(w.plan.tensors[w.tensor].Name))
 	case int64(len(b)) > w.left:
-		return 0, w.fail(ErrPayload, t.Name, "%d bytes too many for its %d", int64(len(b))-w.left, t.bytes)
+		return 0, w.fail(ErrPayload, t.Name, "%d bytes more than its size of %d", int64(len(b))-w.left, t.bytes)
 	}
 	w.left -= int64(len(b))
 	if err := w.write(b, w.plan.tensors[p.tensor].swap); err != nil {

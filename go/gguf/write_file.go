@@ -27,7 +27,7 @@ func writeFiles(p *plan, files []file, paths []string, source *File, write func(
 	targets := make([]output.Target, len(paths))
 	for i, path := range paths {
 		if source != nil && source.Holds(path) {
-			return &Error{File: path, Offset: -1, Reason: "the input itself", Err: ErrInUse}
+			return &Error{File: path, Offset: -1, Reason: "the output is an input", Err: ErrInUse}
 		}
 		var err error
 		if targets[i], err = target(path); err != nil {

@@ -280,7 +280,7 @@ func TestWriteRefusesHeaders(t *testing.T) {
 	}{
 		"version: GGUF version 1;":                  {Header{Version: 1}, ErrUnsupported},
 		"version: GGUF version 4;":                  {Header{Version: 4}, ErrUnsupported},
-		"big-endian files begin with version 3":     {Header{Version: 2, ByteOrder: binary.BigEndian}, ErrUnsupported},
+		"big-endian files need at least version 3":  {Header{Version: 2, ByteOrder: binary.BigEndian}, ErrUnsupported},
 		"key 1 is empty":                            {Header{Metadata: []Pair{{"a", NumberOf(true)}, {"", NumberOf(true)}}}, ErrFormat},
 		"a: metadata key occurs twice":              {Header{Metadata: []Pair{{"a", NumberOf(true)}, {"a", NumberOf(true)}}}, ErrFormat},
 		"a: no value":                               {Header{Metadata: []Pair{{Key: "a"}}}, ErrFormat},
@@ -288,12 +288,12 @@ func TestWriteRefusesHeaders(t *testing.T) {
 		"general.alignment: not a power":            {Header{Metadata: []Pair{{keyAlignment, NumberOf(int32(48))}}}, ErrFormat},
 		"tensor 0 has an empty name":                {Header{Tensors: []TensorSpec{{"", tensor.EncF32, tensor.ShapeOf(1)}}}, ErrFormat},
 		`tensor "t": name occurs twice`:             {Header{Tensors: []TensorSpec{one, one}}, ErrFormat},
-		`tensor "t": A8 is no type of GGUF`:         {with(tensor.A8, 128), ErrUnsupported},
-		`tensor "t": its type is unknown`:           {with(arch.UnknownEncoding, 1), ErrUnsupported},
-		`tensor "t": type 99 is no type of GGUF`:    {with(99, 1), ErrUnsupported},
+		`tensor "t": A8 is not a GGUF type`:         {with(tensor.A8, 128), ErrUnsupported},
+		`tensor "t": the type is unknown`:           {with(arch.UnknownEncoding, 1), ErrUnsupported},
+		`tensor "t": type 99 is not a GGUF type`:    {with(99, 1), ErrUnsupported},
 		`tensor "t": Q4_2 is retired`:               {with(tensor.Q4_2, 32), ErrUnsupported},
 		`not a multiple of Q4_K's block of 256`:     {with(tensor.Q4_K, 3, 128), ErrFormat},
-		`tensor "t": rows of [2 33] are no whole`:   {with(tensor.Q8_1, 2, 33), ErrFormat},
+		`tensor "t": rows of [2 33] are not whole`:  {with(tensor.Q8_1, 2, 33), ErrFormat},
 		`tensor "t": tensor: shape [1 1 1 1 …]`:     {with(tensor.EncF32, 1, 1, 1, 1, 1), ErrFormat},
 		`negative extent`:                           {with(tensor.EncF32, -1), ErrFormat},
 		`take more than 2⁶³ bytes`:                  {with(tensor.EncF32, 0, math.MaxInt64/2), ErrFormat},
@@ -313,14 +313,14 @@ func TestWriteRefusesHeaders(t *testing.T) {
 func TestWriteRefusesPayload(t *testing.T) {
 	h := Header{Tensors: []TensorSpec{{"a", tensor.EncF32, tensor.ShapeOf(2)}, {"b", tensor.EncI8, tensor.ShapeOf(3)}}}
 	for want, do := range map[string]func(w *Writer) error{
-		`tensor "b": tensor "a" is next`: func(w *Writer) error { _, err := w.Tensor("b"); return err },
+		`tensor "b": the next tensor is "a"`: func(w *Writer) error { _, err := w.Tensor("b"); return err },
 		`tensor "a": 6 bytes written, 2 missing`: func(w *Writer) error {
 			out, _ := w.Tensor("a")
 			_, _ = out.Write(make([]byte, 6))
 			_, err := w.Tensor("b")
 			return err
 		},
-		`tensor "a": 1 bytes too many for its 8`: func(w *Writer) error {
+		`tensor "a": 1 bytes more than its size of 8`: func(w *Writer) error {
 			out, _ := w.Tensor("a")
 			_, err := out.Write(make([]byte, 9))
 			return err
@@ -332,14 +332,14 @@ func TestWriteRefusesPayload(t *testing.T) {
 			_, _ = w.Tensor("b")
 			return w.Close()
 		},
-		`tensor "a": written to after tensor "b" was begun`: func(w *Writer) error {
+		`tensor "a": write after tensor "b" was begun`: func(w *Writer) error {
 			a, _ := w.Tensor("a")
 			_, _ = a.Write(make([]byte, 8))
 			_, _ = w.Tensor("b")
 			_, err := a.Write(nil)
 			return err
 		},
-		`tensor "c": all 2 tensors are written`: func(w *Writer) error {
+		`tensor "c": all 2 tensors have been written already`: func(w *Writer) error {
 			a, _ := w.Tensor("a")
 			_, _ = a.Write(make([]byte, 8))
 			b, _ := w.Tensor("b")
@@ -502,7 +502,7 @@ func TestNothingIsLeft(t *testing.T) {
 	require.True(t, f.Holds(filepath.Join(dir, "other.gguf")))
 	require.False(t, f.Holds(dir))
 	for _, name := range []string{"whole.gguf", "other.gguf"} {
-		require.ErrorContains(t, Merge(context.Background(), f, filepath.Join(dir, name)), "the input itself")
+		require.ErrorContains(t, Merge(context.Background(), f, filepath.Join(dir, name)), "the output is an input")
 	}
 	require.NoError(t, os.Symlink("nowhere.gguf", filepath.Join(dir, "dangling.gguf")))
 	require.ErrorContains(t, Merge(context.Background(), f, filepath.Join(dir, "dangling.gguf")), "a link to nothing")

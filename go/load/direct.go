@@ -27,13 +27,13 @@ type directFile struct {
 func openDirect(path string, f *os.File) (*directFile, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECT, 0)
 	if err != nil {
-		return nil, fmt.Errorf("load: %s past the page cache: %w", path, err)
+		return nil, fmt.Errorf("load: read %s without the page cache: %w", path, err)
 	}
 	d := os.NewFile(uintptr(fd), path)
 	own, err := f.Stat()
 	other, otherErr := d.Stat()
 	if err = errors.Join(err, otherErr); err == nil && !os.SameFile(own, other) {
-		err = fmt.Errorf("load: %s is another file by now: %w", path, gguf.ErrChanged)
+		err = fmt.Errorf("load: %s was replaced by another file: %w", path, gguf.ErrChanged)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())

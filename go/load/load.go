@@ -51,7 +51,7 @@ func Open(path string, o gguf.Options) (Source, error) {
 func mappable(f *os.File) error {
 	page, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return fmt.Errorf("load: the file system of %s refuses to map it: %w", f.Name(), err)
+		return fmt.Errorf("load: the file system cannot map %s: %w", f.Name(), err)
 	}
 	return unix.Munmap(page)
 }
@@ -92,7 +92,7 @@ func (s Source) Platform() resolver.Platform {
 	}
 	for _, p := range s.File.Parts() {
 		if p.OSFile() == nil {
-			return resolver.Platform{CannotWhy: "it is not a file of the operating system"}
+			return resolver.Platform{CannotWhy: "it is not an operating system file"}
 		}
 	}
 	return resolver.Platform{CanMap: true}
@@ -149,7 +149,7 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		}
 		d, known := r.Decision(t.Name)
 		if !known {
-			return nil, fmt.Errorf("load: tensor %q: the resolution says nothing of it", t.Name)
+			return nil, fmt.Errorf("load: tensor %q: the resolution has no decision for it", t.Name)
 		}
 		if d.Form.Action == resolver.Skip {
 			continue
@@ -163,7 +163,7 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 			return nil, fmt.Errorf("load: tensor %q: %w", t.Name, err)
 		}
 		if got := v.Domain(); got != d.Spec.Domain {
-			return nil, fmt.Errorf("load: tensor %q: it lies in %s, and %s was decided", t.Name, got, d.Spec.Domain)
+			return nil, fmt.Errorf("load: tensor %q: it is in %s memory, but %s was decided", t.Name, got, d.Spec.Domain)
 		}
 		l.out.views[t.Name] = v.WithValue(skeep.ValueWeight | uint32(i))
 		o.Trace.Emit(trace.Event{Kind: trace.Load, Name: "weight", Tensor: t.Name, Layer: -1, Bytes: v.Bytes(), Detail: d.Reason, Start: start, Elapsed: time.Since(start)})
@@ -267,7 +267,7 @@ func (l *loader) part(i int) (*skeep.Storage, error) {
 		return nil, changed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; load mode read does without mapping", err)
+		return nil, fmt.Errorf("%w; load mode read does not need mapping", err)
 	}
 	l.out.maps = append(l.out.maps, s)
 	if l.Mapped != nil {

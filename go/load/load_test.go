@@ -162,7 +162,7 @@ func TestCancelAndFailuresLeaveNothing(t *testing.T) {
 	scope := skeep.NewModelScope("unknown")
 	defer scope.Close()
 	_, err = load.Load(context.Background(), s, empty, scope, load.Options{})
-	require.ErrorContains(t, err, "says nothing of it")
+	require.ErrorContains(t, err, "has no decision for it")
 }
 
 // none is a header without tensors.

@@ -18,7 +18,7 @@ type OverflowError struct {
 }
 
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("element %v is %g, which %s cannot hold: it would be infinite", e.Index, e.Value, e.Encoding)
+	return fmt.Sprintf("element %v is %g, which would become infinite in %s", e.Index, e.Value, e.Encoding)
 }
 
 // overflow looks for elements of a dense copy that are infinite where those of its source, in the same shape, are

@@ -137,7 +137,7 @@ func TestModelRunsWhereMappingIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.File.Close())
 		if noted {
-			require.Equal(t, []string{"read instead of mapped: the file system refuses to map it: no such device"}, m.Notes(), mode)
+			require.Equal(t, []string{"weights are read instead of mapped: the file system refuses to map it: no such device"}, m.Notes(), mode)
 		} else {
 			require.Empty(t, m.Notes())
 		}

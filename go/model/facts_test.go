@@ -298,8 +298,8 @@ func TestGenerationStopsAtEachEnd(t *testing.T) {
 func TestSizesAndIdsThatNobodyReadsAreNoted(t *testing.T) {
 	m := asked(t, map[string]any{"llama.vocab_size": uint32(261), "tokenizer.ggml.mask_token_ids": []int32{1}, "tokenizer.ggml.bos_token_ids": []int32{1},
 		"tokenizer.ggml.eos_token_ids": []int32{2}})
-	require.Equal(t, []string{"tokenizer.ggml.mask_token_ids: not read, and there is no tokenizer.ggml.mask_token_id",
-		"vocab_size: 261, but the vocabulary has 260 tokens, and these count"}, m.Notes())
+	require.Equal(t, []string{"tokenizer.ggml.mask_token_ids: ignored, and the file has no tokenizer.ggml.mask_token_id",
+		"vocab_size: 261 is ignored, since the vocabulary has 260 tokens"}, m.Notes())
 	require.Empty(t, asked(t, map[string]any{"llama.vocab_size": uint32(260)}).Notes())
 }
 

@@ -57,7 +57,7 @@ type Options struct {
 // resolver.ErrOverride, or is a *tokenizer.PreError.
 func (o Options) Check() error {
 	if o.Load != "" && !slices.Contains(LoadModes, o.Load) {
-		return fmt.Errorf("%w: load mode %q, there are %v", ErrOption, o.Load, LoadModes)
+		return fmt.Errorf("%w: unknown load mode %q, want one of %v", ErrOption, o.Load, LoadModes)
 	}
 	for _, c := range []struct {
 		name       string
@@ -70,7 +70,7 @@ func (o Options) Check() error {
 	switch e := o.cache(); e {
 	case tensor.EncF32, tensor.EncF16, tensor.EncBF16:
 	default:
-		return fmt.Errorf("%w: KV cache in %s: no kernel stores or reads it, there are F32, F16 and BF16", ErrUnsupported, e)
+		return fmt.Errorf("%w: KV cache in %s: not supported, want F32, F16 or BF16", ErrUnsupported, e)
 	}
 	for _, override := range o.Overrides {
 		if err := override.Check(); err != nil {
@@ -179,7 +179,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		return nil, err
 	}
 	if tok.Len() > d.arch.Vocab {
-		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens and the embedding table %d rows", ErrUnsupported, s.File.Name(), tok.Len(), d.arch.Vocab)
+		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens, but the embedding table has %d rows", ErrUnsupported, s.File.Name(), tok.Len(), d.arch.Vocab)
 	}
 	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, memory: d.memory,
 		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(d.memory)),
@@ -194,7 +194,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}()
 	m.notes = MetadataNotes(s.File, tok)
 	if m.family == nil {
-		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, not run", ErrUnsupported, d.arch.Arch)
+		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, but not run", ErrUnsupported, d.arch.Arch)
 	}
 	if v, ok := s.File.Value("skeep.example"); ok {
 		m.example, _ = v.Text()
@@ -217,7 +217,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}
 	m.threads = m.pool.Threads()
 	if s.NotMapped != nil && o.Load != LoadRead && o.Load != LoadDirect {
-		m.note(fmt.Sprintf("read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
+		m.note(fmt.Sprintf("weights are read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
 	}
 	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
 		Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load), Direct: o.Load == LoadDirect, Note: m.note}); err != nil {
@@ -234,19 +234,19 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 // requests that are not followed. t is the file's tokenizer, or nil.
 func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
 	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
-		notes = append(notes, shown.Name(key)+": not known here, so it changes nothing; if it should, results are wrong")
+		notes = append(notes, shown.Name(key)+": unknown key, ignored; results are wrong if it matters")
 	}
 	for key := range h.Keys() {
 		one, many := strings.CutSuffix(key, "s")
 		if _, ok := h.Value(one); many && !ok && strings.HasSuffix(one, "_token_id") && key != "tokenizer.ggml.eos_token_ids" {
-			notes = append(notes, shown.Name(key)+": not read, and there is no "+shown.Name(one))
+			notes = append(notes, shown.Name(key)+": ignored, and the file has no "+shown.Name(one))
 		}
 	}
 	if n := vocabSize(h); t != nil && n >= 0 && n != int64(t.Len()) {
-		notes = append(notes, fmt.Sprintf("vocab_size: %d, but the vocabulary has %d tokens, and these count", n, t.Len()))
+		notes = append(notes, fmt.Sprintf("vocab_size: %d is ignored, since the vocabulary has %d tokens", n, t.Len()))
 	}
 	if t != nil && t.AddEOS() {
-		notes = append(notes, "tokenizer.ggml.add_eos_token: the file asks for EOS behind a text; one that is continued or predicted goes without")
+		notes = append(notes, "tokenizer.ggml.add_eos_token: the file asks for EOS at the end of a text; a text that is continued or predicted has none")
 	}
 	return notes
 }
@@ -273,7 +273,7 @@ func (m *Model) mapped(mode LoadMode) func(*skeep.Storage) error {
 			if err == nil {
 				return nil
 			}
-			m.note(fmt.Sprintf("not locked, prewarmed instead: %v", err))
+			m.note(fmt.Sprintf("weights are prewarmed instead of locked: %v", err))
 			fallthrough
 		case LoadPrewarm:
 			return s.Advise(0, s.Size(), skeep.WillNeed)
@@ -461,7 +461,7 @@ func (m *Model) openFor(op string) error {
 		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrClosed, Detail: "model"}
 	}
 	if m.net == nil {
-		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrArgument, Detail: "the model has no weights: it is not loaded"}
+		return &skeep.Error{Op: op, Storage: m.file, Err: skeep.ErrArgument, Detail: "the model is not loaded"}
 	}
 	return nil
 }

@@ -25,12 +25,12 @@ type ContextError struct {
 }
 
 func (e *ContextError) Error() string {
-	return fmt.Sprintf("model: %d tokens do not fit behind %d: the context has %d positions", e.Tokens, e.Position, e.Context)
+	return fmt.Sprintf("model: %d more tokens do not fit after %d: the context has %d positions", e.Tokens, e.Position, e.Context)
 }
 
 // ErrRanged is the error of ranging a second time over the result of one Session.Generate call: its tokens are already
 // part of the sequence.
-var ErrRanged = errors.New("model: a generation of a session can be ranged over once")
+var ErrRanged = errors.New("model: a generation can be ranged over only once")
 
 // ErrBusy is returned by a call that would change a session while another call on it is running, either in another
 // goroutine or from within the callback of Score. Nothing was computed. It wraps skeep.ErrBusy.
@@ -40,7 +40,7 @@ var errNoTokens = fmt.Errorf("%w: no tokens", ErrOption)
 
 // ErrMoved ends a generation when other code has changed its sequence since the last token: an Append, Rewind, Score or
 // another generation of the same session. The sequence stays as that code left it.
-var ErrMoved = errors.New("model: the session has moved on since the last token of this generation")
+var ErrMoved = errors.New("model: the sequence was changed during this generation")
 
 // RewindError says that a layer with a sliding window no longer holds positions that the next token would attend to.
 // The session is unchanged. It wraps ErrOption.
@@ -53,7 +53,7 @@ type RewindError struct {
 }
 
 func (e *RewindError) Error() string {
-	return fmt.Sprintf("%v: rewind from %d to %d: a window of %d begins at position %d there, the oldest that is held is %d",
+	return fmt.Sprintf("%v: rewind from %d to %d: the window of %d would begin at position %d, but the oldest position still cached is %d",
 		ErrOption, e.Position, e.To, e.Window, e.First, e.Oldest)
 }
 
@@ -286,7 +286,7 @@ func (s *Session) check(op string, ids []int32) error {
 	}
 	for i, id := range ids {
 		if id < 0 || int(id) >= s.m.arch.Vocab {
-			return fmt.Errorf("%w: id %d at %d, the vocabulary has %d", ErrOption, id, i, s.m.arch.Vocab)
+			return fmt.Errorf("%w: id %d at index %d is outside of the vocabulary of %d tokens", ErrOption, id, i, s.m.arch.Vocab)
 		}
 	}
 	return nil
@@ -321,7 +321,7 @@ func (s *Session) step(ids []int32, rows int) error {
 	logits := s.m.family(s.eager, s.m.net, &s.kv, in)
 	if err := s.eager.End(); err != nil {
 		if formats := wider[s.m.kvFormat.Encoding]; formats != "" && ofOp(err, "kv_store") && errors.Is(err, skeep.ErrValue) {
-			return fmt.Errorf("%w; a cache in %s holds it: Options.KV, --kv %s", err, formats, formats)
+			return fmt.Errorf("%w; a KV cache in %s can hold it: set Options.KV, or --kv %s", err, formats, formats)
 		}
 		return s.m.located(err)
 	}

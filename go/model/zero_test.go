@@ -119,14 +119,14 @@ func TestPreparedModelSaysThatItHasNoWeights(t *testing.T) {
 		require.Zero(t, m.TokenBytes())
 		_, err := m.NewSession()
 		for _, err2 := range m.Generate(t.Context(), "1+1=", GenerateOptions{}) {
-			require.ErrorContains(t, err2, "no weights")
+			require.ErrorContains(t, err2, "not loaded")
 		}
 		require.ErrorIs(t, err, skeep.ErrArgument)
-		require.ErrorContains(t, err, "no weights")
+		require.ErrorContains(t, err, "not loaded")
 		_, err = m.NegativeLogLikelihoods(t.Context(), []int32{1, 2})
-		require.ErrorContains(t, err, "no weights")
+		require.ErrorContains(t, err, "not loaded")
 		_, err = Compare(t.Context(), m, m, []int32{1})
-		require.ErrorContains(t, err, "no weights")
+		require.ErrorContains(t, err, "not loaded")
 		return stop
 	}})
 	require.ErrorIs(t, err, stop)

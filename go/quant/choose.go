@@ -134,10 +134,10 @@ func (c *chooser) decide(t arch.TensorInfo) Decision {
 		d.Reason = "kept: holds " + info.Name
 		return d
 	case thin(t.Shape):
-		d.Reason = "kept: less than two axes"
+		d.Reason = "kept: fewer than two axes"
 		return d
 	case !strings.HasSuffix(t.Name, "weight"):
-		d.Reason = "kept: no weight"
+		d.Reason = "kept: not a weight"
 		return d
 	case t.Bytes == 0:
 		d.Reason = "kept: empty"
@@ -152,9 +152,9 @@ func (c *chooser) decide(t arch.TensorInfo) Decision {
 	d.To, d.Reason = c.choose(t)
 	d.To, d.Note = fit(d.To, t.Shape)
 	if d.From == d.To {
-		d.Reason += "; bytes as they are"
+		d.Reason += "; bytes are copied"
 	} else if info.BlockElements > 1 {
-		d.Note = strings.TrimPrefix(d.Note+"; decoded from "+info.Name+", which had lost precision already", "; ")
+		d.Note = strings.TrimPrefix(d.Note+"; decoded from "+info.Name+", which has already lost precision", "; ")
 	}
 	return d
 }
@@ -204,9 +204,9 @@ func (c *chooser) choose(t arch.TensorInfo) (tensor.Encoding, string) {
 			to = tensor.Q8_0
 		}
 	case eightExperts(p) && (slices.Contains(values, role) || slices.Contains(attnK, role)):
-		to, reason = tensor.Q8_0, "values and keys of a model of eight experts"
+		to, reason = tensor.Q8_0, "values and keys of a model with eight experts"
 	case slices.Contains(values, role) && p.layers == 80 && p.group > 1 && (to == tensor.Q3_K || to == tensor.Q4_K):
-		to, reason = tensor.Q5_K, "values of grouped heads in a model of 80 layers"
+		to, reason = tensor.Q5_K, "values of grouped heads in a model with 80 layers"
 	}
 	return to, reason
 }
@@ -232,5 +232,5 @@ func fit(e tensor.Encoding, s tensor.Shape) (tensor.Encoding, string) {
 	if !ok || !fits(to) {
 		to = tensor.EncF16
 	}
-	return to, fmt.Sprintf("rows of %d are no whole blocks of %s: %s instead", row, e, to)
+	return to, fmt.Sprintf("rows of %d elements are not whole blocks of %s: %s is used instead", row, e, to)
 }

@@ -34,7 +34,7 @@ func ExampleFile() {
 	fmt.Printf("%.1f times smaller\n", float64(r.From)/float64(r.To))
 	// Output:
 	// token_embd.weight      F16 -> Q6_K (head)
-	// blk.0.attn_norm.weight F32 -> F32 (kept: less than two axes)
+	// blk.0.attn_norm.weight F32 -> F32 (kept: fewer than two axes)
 	// blk.0.attn_q.weight    F16 -> Q4_K (Q4_K_M)
 	// blk.0.attn_k.weight    F16 -> Q4_K (Q4_K_M)
 	// 3.4 times smaller

@@ -296,30 +296,30 @@ func TestAssorted(t *testing.T) {
 	dir := t.TempDir()
 	in := assorted(t, filepath.Join(dir, "in.gguf"))
 	r := quantize(t, in, filepath.Join(dir, "out.gguf"), Options{Type: "Q4_K_M"})
-	const again = "decoded from Q8_0, which had lost precision already"
+	const again = "decoded from Q8_0, which has already lost precision"
 	want := map[string]struct {
 		to           tensor.Encoding
 		reason, note string
 	}{
 		"token_embd.weight":          {tensor.Q4_K, "Q4_K_M", ""},
-		"blk.0.attn_norm.weight":     {tensor.EncF32, "kept: less than two axes", ""},
+		"blk.0.attn_norm.weight":     {tensor.EncF32, "kept: fewer than two axes", ""},
 		"blk.0.attn_q.weight":        {tensor.Q4_K, "Q4_K_M", ""},
 		"blk.0.attn_v.weight":        {tensor.Q4_K, "Q4_K_M", ""},
-		"blk.0.attn_q.bias":          {tensor.EncF32, "kept: no weight", ""},
+		"blk.0.attn_q.bias":          {tensor.EncF32, "kept: not a weight", ""},
 		"blk.0.ffn_down_exps.weight": {tensor.Q4_K, "Q4_K_M", ""},
 		"blk.1.ffn_down_exps.weight": {tensor.Q6_K, "Q4_K_M: ffn_down_exps", ""},
-		"blk.1.attn_q.weight":        {tensor.Q5_0, "Q4_K_M", "rows of 96 are no whole blocks of Q4_K: Q5_0 instead"},
-		"blk.1.attn_k.weight":        {tensor.EncF16, "Q4_K_M", "rows of 100 are no whole blocks of Q4_K: F16 instead"},
-		"blk.1.attn_v.weight":        {tensor.EncF16, "Q4_K_M: attn_v", "rows of 1 are no whole blocks of Q6_K: F16 instead"},
+		"blk.1.attn_q.weight":        {tensor.Q5_0, "Q4_K_M", "rows of 96 elements are not whole blocks of Q4_K: Q5_0 is used instead"},
+		"blk.1.attn_k.weight":        {tensor.EncF16, "Q4_K_M", "rows of 100 elements are not whole blocks of Q4_K: F16 is used instead"},
+		"blk.1.attn_v.weight":        {tensor.EncF16, "Q4_K_M: attn_v", "rows of 1 elements are not whole blocks of Q6_K: F16 is used instead"},
 		"blk.1.ffn_up.weight":        {tensor.Q4_K, "Q4_K_M", ""},
 		"blk.1.empty.weight":         {tensor.EncF32, "kept: empty", ""},
 		"blk.1.hollow.weight":        {tensor.EncF32, "kept: empty", ""},
-		"scalar.weight":              {tensor.EncF32, "kept: less than two axes", ""},
-		"unit.weight":                {tensor.EncF32, "kept: less than two axes", ""},
+		"scalar.weight":              {tensor.EncF32, "kept: fewer than two axes", ""},
+		"unit.weight":                {tensor.EncF32, "kept: fewer than two axes", ""},
 		"table.weight":               {tensor.EncI32, "kept: holds I32", ""},
 		"bytes.weight":               {tensor.EncI8, "kept: holds I8", ""},
 		"packed.weight":              {tensor.Q4_K, "Q4_K_M", again},
-		"thin.weight":                {tensor.Q6_K, "kept: less than two axes", ""},
+		"thin.weight":                {tensor.Q6_K, "kept: fewer than two axes", ""},
 		"activations.weight":         {tensor.Q8_1, "kept: holds Q8_1", ""},
 		"output.weight":              {tensor.Q6_K, "head", ""},
 	}
@@ -332,7 +332,7 @@ func TestAssorted(t *testing.T) {
 	// In the format that it has, a tensor is copied, and nothing is said about loss.
 	r = quantize(t, in, filepath.Join(dir, "same.gguf"), Options{Type: "Q8_0"})
 	i := slices.IndexFunc(r.Decisions, func(d Decision) bool { return d.Name == "packed.weight" })
-	require.Equal(t, "Q8_0; bytes as they are", r.Decisions[i].Reason)
+	require.Equal(t, "Q8_0; bytes are copied", r.Decisions[i].Reason)
 	require.Empty(t, r.Decisions[i].Note)
 	require.Equal(t, payloadOf(t, in, "packed.weight"), payloadOf(t, openFile(t, filepath.Join(dir, "same.gguf")), "packed.weight"))
 
@@ -340,10 +340,10 @@ func TestAssorted(t *testing.T) {
 	q := makeFile(t, filepath.Join(dir, "q.gguf"), gguf.Header{},
 		sample{"w.weight", tensor.Q8_0, tensor.ShapeOf(2, 32), payloadOf(t, in, "packed.weight")[:2*34]})
 	r = quantize(t, q, filepath.Join(dir, "both.gguf"), Options{Type: "Q6_K", Pure: true})
-	require.Equal(t, "Q6_K; bytes as they are", r.Decisions[0].Reason)
-	require.Equal(t, "rows of 32 are no whole blocks of Q6_K: Q8_0 instead", r.Decisions[0].Note)
+	require.Equal(t, "Q6_K; bytes are copied", r.Decisions[0].Reason)
+	require.Equal(t, "rows of 32 elements are not whole blocks of Q6_K: Q8_0 is used instead", r.Decisions[0].Note)
 	r = quantize(t, q, filepath.Join(dir, "both.gguf"), Options{Type: "Q4_K", Pure: true})
-	require.Equal(t, "rows of 32 are no whole blocks of Q4_K: Q5_0 instead; "+again, r.Decisions[0].Note)
+	require.Equal(t, "rows of 32 elements are not whole blocks of Q4_K: Q5_0 is used instead; "+again, r.Decisions[0].Note)
 }
 
 // TestTwice: a second run has nothing to do, whatever the first chose, and makes the same file.

@@ -141,7 +141,7 @@ func parseType(name string) (mix, error) {
 func encodableType(name string) (mix, error) {
 	m, err := parseType(name)
 	if err == nil && !skeep.Encodable(tensor.FormatOf(m.base)) {
-		err = &TypeError{Name: name, Reason: fmt.Sprintf("%s is decoded only, nothing here encodes it", m.base), Known: Types()}
+		err = &TypeError{Name: name, Reason: fmt.Sprintf("%s has no encoder", m.base), Known: Types()}
 	}
 	return m, err
 }
@@ -154,5 +154,5 @@ type TypeError struct {
 }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("quant: type %q: %s; known are %s", e.Name, e.Reason, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("quant: type %q: %s; want one of %s", e.Name, e.Reason, strings.Join(e.Known, ", "))
 }

@@ -357,7 +357,7 @@ func TestPure(t *testing.T) {
 	decisions, err := Choose(gemma270M.header(), "Q4_K_M", true)
 	require.NoError(t, err)
 	require.Equal(t, tensor.Q5_0, decisions[0].To)
-	require.Equal(t, "rows of 640 are no whole blocks of Q4_K: Q5_0 instead", decisions[0].Note)
+	require.Equal(t, "rows of 640 elements are not whole blocks of Q4_K: Q5_0 is used instead", decisions[0].Note)
 }
 
 // TestFit: formats for rows of odd lengths have about as many bits, and F16 fits any.
@@ -398,7 +398,7 @@ func TestTypes(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	for name, reason := range map[string]string{"": "unknown type", "Q9_K": "unknown type", "Q4_2": "unknown type", "Q8_1": "unknown type",
-		"A8": "unknown type", "I8": "unknown type", "IQ2_XXS": "IQ2_XXS is decoded only", "iq3_s": "IQ3_S is decoded only"} {
+		"A8": "unknown type", "I8": "unknown type", "IQ2_XXS": "IQ2_XXS has no encoder", "iq3_s": "IQ3_S has no encoder"} {
 		_, err := Choose(h, name, false)
 		var bad *TypeError
 		require.ErrorAs(t, err, &bad, name)

@@ -84,14 +84,14 @@ func (s Shape) check() error {
 		{"vocabulary", s.Vocab, plainTokens, 1 << 24}, {"context", s.Context, 1, math.MaxInt32},
 	} {
 		if x.n < x.least || x.n > x.most {
-			return fail("%s of %d, must be %d to %d", x.name, x.n, x.least, x.most)
+			return fail("%s is %d, want %d to %d", x.name, x.n, x.least, x.most)
 		}
 	}
 	if s.Width%s.Heads != 0 || s.Width/s.Heads%2 != 0 {
-		return fail("width %d is no even number for each of %d heads", s.Width, s.Heads)
+		return fail("width %d does not give %d heads of equal, even width", s.Width, s.Heads)
 	}
 	if s.Heads%s.KVHeads != 0 {
-		return fail("%d heads for %d key-value heads", s.Heads, s.KVHeads)
+		return fail("%d heads are not a multiple of %d key-value heads", s.Heads, s.KVHeads)
 	}
 	return nil
 }

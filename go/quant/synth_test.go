@@ -217,21 +217,21 @@ func TestShapeCheck(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.gguf")
 	for text, change := range map[string]func(*Shape){
-		"layers of 0, must be 1 to 4096":                    func(s *Shape) { s.Layers = 0 },
-		"layers of 5000, must be":                           func(s *Shape) { s.Layers = 5000 },
-		"width of 0, must be":                               func(s *Shape) { s.Width = 0 },
-		"width of 2097152, must be":                         func(s *Shape) { s.Width = 1 << 21 },
-		"heads of 0, must be":                               func(s *Shape) { s.Heads = 0 },
-		"heads of -4, must be":                              func(s *Shape) { s.Heads = -4 },
-		"key-value heads of 0, must be":                     func(s *Shape) { s.KVHeads = 0 },
-		"feed-forward width of 0, must be":                  func(s *Shape) { s.FF = 0 },
-		"feed-forward width of 8388608, must be":            func(s *Shape) { s.FF = 1 << 23 },
-		"vocabulary of 258, must be 259 to":                 func(s *Shape) { s.Vocab = 258 },
-		"context of 0, must be":                             func(s *Shape) { s.Context = 0 },
-		"width 256 is no even number for each of 3 heads":   func(s *Shape) { s.Heads, s.KVHeads = 3, 3 },
-		"width 256 is no even number for each of 256 heads": func(s *Shape) { s.Heads, s.KVHeads = 256, 256 },
-		"4 heads for 3 key-value heads":                     func(s *Shape) { s.KVHeads = 3 },
-		"4 heads for 8 key-value heads":                     func(s *Shape) { s.KVHeads = 8 },
+		"layers is 0, want 1 to 4096":                            func(s *Shape) { s.Layers = 0 },
+		"layers is 5000, want":                                   func(s *Shape) { s.Layers = 5000 },
+		"width is 0, want":                                       func(s *Shape) { s.Width = 0 },
+		"width is 2097152, want":                                 func(s *Shape) { s.Width = 1 << 21 },
+		"heads is 0, want":                                       func(s *Shape) { s.Heads = 0 },
+		"heads is -4, want":                                      func(s *Shape) { s.Heads = -4 },
+		"key-value heads is 0, want":                             func(s *Shape) { s.KVHeads = 0 },
+		"feed-forward width is 0, want":                          func(s *Shape) { s.FF = 0 },
+		"feed-forward width is 8388608, want":                    func(s *Shape) { s.FF = 1 << 23 },
+		"vocabulary is 258, want 259 to":                         func(s *Shape) { s.Vocab = 258 },
+		"context is 0, want":                                     func(s *Shape) { s.Context = 0 },
+		"width 256 does not give 3 heads of equal, even width":   func(s *Shape) { s.Heads, s.KVHeads = 3, 3 },
+		"width 256 does not give 256 heads of equal, even width": func(s *Shape) { s.Heads, s.KVHeads = 256, 256 },
+		"4 heads are not a multiple of 3 key-value heads":        func(s *Shape) { s.KVHeads = 3 },
+		"4 heads are not a multiple of 8 key-value heads":        func(s *Shape) { s.KVHeads = 8 },
 	} {
 		s := little
 		change(&s)
@@ -282,7 +282,7 @@ func TestSynthProgressAndCancel(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestSynthPure: every matrix has the format, also one that is decoded only.
+// TestSynthPure: every matrix has the format, also one that has no encoder.
 func TestSynthPure(t *testing.T) {
 	for _, name := range []string{"Q4_K_M", "Q2_K", "IQ1_M", "Q8_0"} {
 		m, err := parseType(name)

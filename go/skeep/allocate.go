@@ -38,7 +38,7 @@ func allocate(name string, bytes int64, o *options, spec tensor.AllocationSpec) 
 	switch spec.Domain {
 	case tensor.Heap:
 		if limit, held := o.heapRoom(); bytes > limit-held || bytes > math.MaxInt-spec.Alignment {
-			return fail(ErrMemory, fmt.Sprintf("%d bytes wanted, storages hold %d of the %d that they may take of the Go heap", bytes, held, limit))
+			return fail(ErrMemory, fmt.Sprintf("cannot allocate %d bytes: storages hold %d of at most %d bytes of the Go heap", bytes, held, limit))
 		}
 		room := make([]byte, bytes+spec.Alignment-1)
 		skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) & uintptr(spec.Alignment-1)
@@ -102,7 +102,7 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 		return nil, &Error{Op: "map", Storage: name, Err: err, Detail: detail}
 	}
 	if offset < 0 || length < 0 {
-		return fail(ErrArgument, fmt.Sprintf("%d bytes from %d", length, offset))
+		return fail(ErrArgument, fmt.Sprintf("%d bytes at offset %d", length, offset))
 	}
 	if length == 0 {
 		info, err := f.Stat()
@@ -110,7 +110,7 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 			return fail(fmt.Errorf("%w: %w", ErrIO, err), "")
 		}
 		if length = info.Size() - offset; length <= 0 {
-			return fail(ErrBounds, fmt.Sprintf("from %d of %d bytes", offset, info.Size()))
+			return fail(ErrBounds, fmt.Sprintf("offset %d of %d bytes", offset, info.Size()))
 		}
 	}
 	if o.model == nil && (o.spec == nil || o.spec.Scope == tensor.Ambient) {

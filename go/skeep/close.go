@@ -46,7 +46,7 @@ func (s *Storage) CloseContext(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		left, _ := core.Left(s.owner().handle)
-		return s.errorOf("close", s.tensor, fmt.Errorf("%w: %w", ErrBusy, ended.Err(ctx)), fmt.Sprintf("%d uses are left", left))
+		return s.errorOf("close", s.tensor, fmt.Errorf("%w: %w", ErrBusy, ended.Err(ctx)), fmt.Sprintf("%d uses remain", left))
 	}
 }
 

@@ -20,7 +20,7 @@ type Copier struct {
 }
 
 // noScope is what an error says when there is none to put a copy into.
-const noScope = "there is no scope"
+const noScope = "the scope is nil"
 
 func recorderOf(s Scope) *trace.Recorder {
 	if s == nil {

@@ -74,7 +74,7 @@ func (c Copier) EncodeTo(v, y View) error {
 	case st.Code == core.ErrValue:
 		return v.fail(op, v.valueError(int64(st.Detail), y.desc.Format), "")
 	case st.Code == core.ErrNoKernel:
-		return y.fail(op, ErrUnsupported, y.desc.Format.String()+" is decoded only")
+		return y.fail(op, ErrUnsupported, y.desc.Format.String()+" has no encoder")
 	case st.Code == core.ErrShape:
 		return v.fail(op, ErrShape, fmt.Sprintf("%s into %s", v.Shape(), y.Shape()))
 	case st.Operand == 1:

@@ -52,7 +52,7 @@ func TestEncode(t *testing.T) {
 
 	_, err = c.Encode("q", v, tensor.FormatOf(tensor.IQ1_S), into)
 	require.ErrorIs(t, err, ErrUnsupported)
-	require.ErrorContains(t, err, "IQ1_S is decoded only")
+	require.ErrorContains(t, err, "IQ1_S has no encoder")
 	_, err = c.Encode("q", View{}, tensor.FormatOf(tensor.Q6_K), into)
 	require.Error(t, err)
 	require.ErrorIs(t, c.EncodeTo(v, View{}), ErrArgument)

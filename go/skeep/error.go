@@ -79,7 +79,7 @@ func (e *Error) made() string {
 	if e.Created == "" {
 		return ""
 	}
-	return "; made at " + strings.Join(strings.Fields(e.Created), " ")
+	return "; created at " + strings.Join(strings.Fields(e.Created), " ")
 }
 
 // Unwrap returns the cause, for errors.Is and errors.As.

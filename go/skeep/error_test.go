@@ -30,5 +30,5 @@ func TestStatusSentences(t *testing.T) {
 	require.EqualError(t, statusError("add", "x", "y", core.PoolClosed, nil), `skeep: add: storage "pool": closed`)
 
 	made := &Error{Op: "get", Storage: "file", Err: ErrClosed, Created: "\tmain.load\n\t\tmain.go:3\n\tmain.main\n\t\tmain.go:9\n"}
-	require.EqualError(t, made, `skeep: get: storage "file": closed; made at main.load main.go:3 main.main main.go:9`)
+	require.EqualError(t, made, `skeep: get: storage "file": closed; created at main.load main.go:3 main.main main.go:9`)
 }

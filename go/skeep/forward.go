@@ -165,10 +165,10 @@ func (s *ForwardScope) overflow(name string, bytes int64, f tensor.Format, l ten
 	if s.o.strict {
 		s.overflowed(name, bytes)
 		return View{}, s.slab().errorOf("allocate", name, ErrOverflow,
-			fmt.Sprintf("%d bytes, %d of %d are free", bytes, s.slab().bytes-s.next, s.slab().bytes))
+			fmt.Sprintf("%d bytes needed, %d of %d are free", bytes, s.slab().bytes-s.next, s.slab().bytes))
 	}
 	spec := s.spec(name, bytes)
-	spec.Reason = "it did not fit the slab; " + spec.Reason
+	spec.Reason = "it did not fit into the slab; " + spec.Reason
 	extra, err := allocate(s.slab().r.name, bytes, &s.o, spec)
 	if err != nil {
 		return View{}, err

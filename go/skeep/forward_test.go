@@ -177,7 +177,7 @@ func TestOverflowIsCountedAndNamed(t *testing.T) {
 	alloc(t, strict, "a", 32)
 	_, err = strict.Alloc("big", tensor.Dense(tensor.F32), tensor.ShapeOf(100))
 	requireError(t, err, ErrOverflow, "step", "big")
-	require.Contains(t, err.Error(), "400 bytes, 128 of 256 are free")
+	require.Contains(t, err.Error(), "400 bytes needed, 128 of 256 are free")
 	require.EqualValues(t, 1, strict.Overflow().Count)
 	_, err = strict.Alloc("huge", tensor.Dense(tensor.F32), tensor.ShapeOf(math.MaxInt64))
 	require.Error(t, err)

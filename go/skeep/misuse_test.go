@@ -25,7 +25,7 @@ func TestCopyIntoNoScope(t *testing.T) {
 		} {
 			_, err := call()
 			require.ErrorIs(t, err, ErrArgument, name)
-			require.ErrorContains(t, err, "there is no scope", name)
+			require.ErrorContains(t, err, "the scope is nil", name)
 		}
 	}
 }

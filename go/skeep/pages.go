@@ -29,7 +29,7 @@ const (
 // Advise gives advice about a byte range of a mapped storage.
 func (s *Storage) Advise(offset, bytes int64, a Advice) error {
 	if offset < 0 || bytes < 0 || offset > s.bytes || bytes > s.bytes-offset {
-		return s.errorOf("advise", s.tensor, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
+		return s.errorOf("advise", s.tensor, ErrBounds, fmt.Sprintf("%d bytes at offset %d of %d", bytes, offset, s.bytes))
 	}
 	root := s.root()
 	st := core.Advise(s.owner().handle, uint64(offset)+uint64(s.address-root.address), uint64(bytes), uint32(a))
@@ -51,7 +51,7 @@ func (s *Storage) Lock() error {
 	var limit unix.Rlimit
 	detail := err.Error()
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
-		detail = fmt.Sprintf("%v: %d bytes wanted, %d allowed (ulimit -l)", err, s.bytes, limit.Cur)
+		detail = fmt.Sprintf("%v: cannot lock %d bytes, the limit is %d (ulimit -l)", err, s.bytes, limit.Cur)
 	}
 	return s.errorOf("lock", s.tensor, ErrMemory, detail)
 }

@@ -59,7 +59,7 @@ func (s *Storage) alias(op, name string, offset, bytes int64) (*Storage, error) 
 		return nil, err
 	}
 	if offset < 0 || bytes <= 0 || offset > s.bytes || bytes > s.bytes-offset {
-		return nil, s.errorOf(op, name, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
+		return nil, s.errorOf(op, name, ErrBounds, fmt.Sprintf("%d bytes at offset %d of %d", bytes, offset, s.bytes))
 	}
 	return &Storage{r: s.r, parent: s, tensor: name, address: s.address + uintptr(offset), bytes: bytes}, nil
 }
@@ -120,7 +120,7 @@ func (s *Storage) at(op string, p []byte, offset int64, write bool) (int, error)
 		return 0, err
 	}
 	if offset < 0 || write && (offset > s.bytes || int64(len(p)) > s.bytes-offset) {
-		return 0, s.errorOf(op, s.tensor, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", len(p), offset, s.bytes))
+		return 0, s.errorOf(op, s.tensor, ErrBounds, fmt.Sprintf("%d bytes at offset %d of %d", len(p), offset, s.bytes))
 	}
 	if offset >= s.bytes {
 		return 0, nil
@@ -176,7 +176,7 @@ func (s *Storage) ViewLayout(name string, offset int64, f tensor.Format, l tenso
 		return View{}, err
 	}
 	if offset < 0 || offset > s.bytes || bytes > s.bytes-offset {
-		return View{}, s.errorOf("view", name, ErrBounds, fmt.Sprintf("%d bytes from %d of %d", bytes, offset, s.bytes))
+		return View{}, s.errorOf("view", name, ErrBounds, fmt.Sprintf("%d bytes at offset %d of %d", bytes, offset, s.bytes))
 	}
 	return s.viewAt(offset, bytes, s.owner().handle, f, l), nil
 }

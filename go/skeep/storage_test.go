@@ -763,9 +763,9 @@ func TestMemoryDebugNamesTheMaker(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Created), "\n")
 	require.Contains(t, first, "TestMemoryDebugNamesTheMaker")
-	require.Contains(t, err.Error(), "made at")
+	require.Contains(t, err.Error(), "created at")
 	memoryDebug = false
-	require.NotContains(t, s.Close().Error(), "made at")
+	require.NotContains(t, s.Close().Error(), "created at")
 }
 
 // Opening and dropping a thousand times leaves nothing behind.

@@ -129,7 +129,7 @@ func (v View) wrap(op string, st core.Status) error {
 	}
 	err := statusError(op, v.storage.r.name, v.Name(), st, v.storage.r)
 	if v.holds(st) {
-		err.Detail = fmt.Sprintf("at byte %d of it", uintptr(st.Detail)-v.desc.Data)
+		err.Detail = fmt.Sprintf("at byte %d of the tensor", uintptr(st.Detail)-v.desc.Data)
 	}
 	return err
 }

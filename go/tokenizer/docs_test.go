@@ -14,21 +14,27 @@ import (
 	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
-var update = flag.Bool("update", false, "write docs/keys.md anew")
+var update = flag.Bool("update", false, "regenerate docs/keys.md")
 
 // TestDocsListTheTables: docs/keys.md is what the tables of keys and tensors say. go test ./go/tokenizer -run
 // TestDocsListTheTables -update writes it.
 func TestDocsListTheTables(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(`# Metadata keys and tensors: what is read, refused, harmless
+	b.WriteString(`# Metadata keys and tensors
 
-Made from the tables in ` + "`go/arch` and `go/tokenizer`" + `; a test compares. *read*: taken into account; the value in brackets is what an absent key stands
-for. *refused*: a file that states it is not run, unless with the values in brackets, which ask for what is computed anyway. *harmless*: changes no
-result. ` + "`*`" + ` stands for any text. A key under the architecture's prefix, or under ` + "`tokenizer.`" + `, that no row knows is a note of ` + "`inspect` and `run`" + `; a
-tensor that no row knows is refused.
+This page is generated from the tables in ` + "`go/arch` and `go/tokenizer`" + `; a test compares it with them. It lists the metadata keys and tensors that could
+change results, with one of three effects:
+
+- *read*: the key is taken into account. The value in parentheses is the default if the key is absent.
+- *refused*: a model with this key or tensor is not run, because results would be wrong. The values in parentheses are accepted, since they describe
+  what is computed anyway.
+- *harmless*: the key or tensor does not change results.
+
+` + "`*`" + ` stands for any text. Unknown keys under the architecture's prefix or under ` + "`tokenizer.`" + ` are noted by ` + "`inspect` and `run`" + `. Unknown tensors are
+refused.
 `)
 	section := func(title string, facts arch.Facts, skip arch.Facts) {
-		fmt.Fprintf(&b, "\n## %s\n\n| key | effect | what it changes, or why nothing | written or defined by |\n|---|---|---|---|\n", title)
+		fmt.Fprintf(&b, "\n## %s\n\n| name | effect | what it changes, or why it changes nothing | source |\n|---|---|---|---|\n", title)
 		seen := map[string]bool{}
 		for _, x := range facts {
 			if other, ok := skip.Find(x.Name); seen[x.Name] || ok && fmt.Sprint(other) == fmt.Sprint(x) {
@@ -63,13 +69,13 @@ tensor that no row knows is refused.
 			common = append(common, x)
 		}
 	}
-	section("Keys under the prefix of every architecture", common, nil)
+	section("Keys of all architectures", common, nil)
 	for _, name := range all {
-		section("Keys of "+name+" alone, or different there", arch.FactsOf(name), common)
+		section("Keys that only "+name+" has, or treats differently", arch.FactsOf(name), common)
 	}
-	section("Keys of files", arch.FileFacts(), nil)
+	section("Keys of files of all architectures", arch.FileFacts(), nil)
 	section("Keys of tokenizers", tokenizer.Facts(), nil)
-	section("Tensors beside those of the architecture", arch.TensorFacts(), nil)
+	section("Tensors that no architecture defines", arch.TensorFacts(), nil)
 	path := filepath.Join("..", "..", "docs", "keys.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))

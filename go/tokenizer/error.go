@@ -10,8 +10,8 @@ import (
 
 // The sentinel errors. Every error of New wraps one of them.
 var (
-	ErrMissing     = errors.New("tokenizer: not in the file")             // a required key
-	ErrInvalid     = errors.New("tokenizer: vocabulary broken")           // a key has the wrong kind, length or value
+	ErrMissing     = errors.New("tokenizer: required key is absent")      // a required key
+	ErrInvalid     = errors.New("tokenizer: invalid vocabulary")          // a key has the wrong kind, length or value
 	ErrUnsupported = errors.New("tokenizer: not supported")               // another kind of tokenizer
 	ErrPre         = errors.New("tokenizer: pre-tokenizer not supported") // see Pretokenizers and Options.Pre
 )
@@ -53,14 +53,14 @@ func (e *PreError) Error() string {
 	what := fmt.Sprintf("%s: unknown pre-tokenizer %s", keyPre, quote(e.Name))
 	switch e.Name {
 	case "":
-		what = keyPre + ": absent, so the text's split is not known"
+		what = keyPre + ": absent, so it is unknown how to split text"
 	case "default":
 		what = keyPre + `: "default" does not say how to split text`
 	}
 	if e.File != "" {
 		what += " in " + shown.Name(e.File)
 	}
-	return fmt.Sprintf("tokenizer: %s; name one of %s", what, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("tokenizer: %s; choose one of %s", what, strings.Join(e.Known, ", "))
 }
 
 // Unwrap returns ErrPre.

@@ -152,7 +152,7 @@ func (l *loader) idList(key string) (ids []int32) {
 		switch id, ok := list.At(i).Int(); {
 		case ok && (id == noID || id == -1):
 		case !ok:
-			l.fail(ErrInvalid, key, i, "no id, the vocabulary has %d tokens", l.array.Len())
+			l.fail(ErrInvalid, key, i, "not a valid id, the vocabulary has %d tokens", l.array.Len())
 			return nil
 		case id < 0 || id >= int64(l.array.Len()):
 			l.fail(ErrInvalid, key, i, "id %d is out of range, the vocabulary has %d tokens", id, l.array.Len())
@@ -175,7 +175,7 @@ func (l *loader) model(pre string) {
 		}
 		return
 	case "":
-		l.fail(ErrMissing, keyModel, -1, "absent: no tokenizer")
+		l.fail(ErrMissing, keyModel, -1, "absent: the file has no tokenizer")
 		return
 	default:
 		l.fail(ErrUnsupported, keyModel, -1, "%s; supported are %q and %q", quote(l.t.model), modelSPM, modelBPE)
@@ -199,11 +199,11 @@ func (l *loader) tokens() {
 	l.array = l.values(keyTokens, true, arch.String)
 	switch {
 	case l.array == nil:
-		l.fail(ErrMissing, keyTokens, -1, "absent: no vocabulary")
+		l.fail(ErrMissing, keyTokens, -1, "absent: the file has no vocabulary")
 	case l.array.Len() == 0:
 		l.fail(ErrInvalid, keyTokens, -1, "no tokens")
 	case l.array.Len() >= math.MaxInt32:
-		l.fail(ErrInvalid, keyTokens, -1, "%d tokens, ids have 31 bits", l.array.Len())
+		l.fail(ErrInvalid, keyTokens, -1, "%d tokens do not fit into ids of 31 bits", l.array.Len())
 	}
 }
 
@@ -233,7 +233,7 @@ func (l *loader) types() {
 		for i := range t.types {
 			y, _ := types.At(i).Int()
 			if y < int64(Normal) || y > int64(Byte) {
-				l.fail(ErrInvalid, keyTypes, i, "%d is no type of tokens, those are %d to %d", y, Normal, Byte)
+				l.fail(ErrInvalid, keyTypes, i, "%d is not a token type, want %d to %d", y, Normal, Byte)
 				return
 			}
 			t.types[i] = TokenType(y)
@@ -274,7 +274,7 @@ func (l *loader) texts() {
 		// it is spelled with a ▁: text has spaces there.
 		t.plain[i] = decoded || t.model == modelSPM && (usual || y == UserDefined && strings.Contains(text, space))
 		if uint64(len(arena)) > math.MaxUint32 {
-			l.fail(ErrInvalid, keyTokens, i, "texts of more than 4 GiB")
+			l.fail(ErrInvalid, keyTokens, i, "the texts are larger than 4 GiB")
 			return
 		}
 		t.offsets = append(t.offsets, uint32(len(arena)))
@@ -290,7 +290,7 @@ func (l *loader) scores() {
 	scores := l.values(keyScores, false, arch.Float32, arch.Float64)
 	if scores == nil {
 		if l.t.model == modelSPM {
-			l.fail(ErrMissing, keyScores, -1, "absent: model %q merges by them", modelSPM)
+			l.fail(ErrMissing, keyScores, -1, "absent, but required for model %q", modelSPM)
 		}
 		return
 	}
@@ -314,7 +314,7 @@ func (l *loader) merges() {
 	merges, bpe := l.values(keyMerges, true, arch.String), l.t.model == modelBPE
 	if merges == nil {
 		if bpe {
-			l.fail(ErrMissing, keyMerges, -1, "absent: model %q merges by them", modelBPE)
+			l.fail(ErrMissing, keyMerges, -1, "absent, but required for model %q", modelBPE)
 		}
 		return
 	}
@@ -329,7 +329,7 @@ func (l *loader) merges() {
 			at = 1 + strings.IndexByte(merge[1:], ' ') // a space at the beginning belongs to the left token
 		}
 		if at == 0 || at == len(merge)-1 {
-			l.fail(ErrInvalid, keyMerges, i, "%s is no pair of tokens with a space between them", quote(merge))
+			l.fail(ErrInvalid, keyMerges, i, "%s is not two tokens separated by a space", quote(merge))
 			return
 		}
 		if !bpe {
@@ -343,7 +343,7 @@ func (l *loader) merges() {
 		var ids [3]int32
 		for j, text := range [...]string{view(both[:len(left)]), view(both[len(left):]), view(both)} {
 			if ids[j] = l.t.find(text); ids[j] == None {
-				l.fail(ErrInvalid, keyMerges, i, "%s: %s is no token", quote(merge), quote(text))
+				l.fail(ErrInvalid, keyMerges, i, "%s: %s is not a token", quote(merge), quote(text))
 				return
 			}
 		}
@@ -387,7 +387,7 @@ func (l *loader) bytes() {
 	case t.unk != None:
 		t.replacement = []int32{t.unk}
 	default:
-		l.fail(ErrInvalid, keyTokens, -1, "no token for byte %#02x, and none that could stand for it", missing)
+		l.fail(ErrInvalid, keyTokens, -1, "no token for byte %#02x, and no token that could replace it", missing)
 	}
 }
 

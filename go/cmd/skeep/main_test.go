@@ -274,7 +274,7 @@ func TestForeignNames(t *testing.T) {
 	_, stdout, stderr := w.run([]string{"inspect", "keys.gguf", "-o", "md"})
 	require.Equal(t, strings.Count(plain, "\n")+1, strings.Count(stdout, "\n"), "one row more")
 	require.Contains(t, stdout, `"llama.x\x1b[31m\u009b\|\n\r\x00y"`)
-	require.Contains(t, stderr, `note: "llama.x\x1b[31m\u009b|\n\r\x00y": not known`)
+	require.Contains(t, stderr, `note: "llama.x\x1b[31m\u009b|\n\r\x00y": unknown key`)
 	unescaped := regexp.MustCompile(`(^|[^\\])\|`)
 	for line := range strings.Lines(strings.Split(stdout, "\n\n")[0]) {
 		require.Len(t, unescaped.FindAllString(line, -1), 4, line)
