@@ -1,5 +1,5 @@
-/* The codebooks of the IQ formats, as codes of a few bits per element that the compiler spreads to bytes. Which
- * lattice points a format has, and in which order, is part of the format; each list is strictly ascending. */
+/* The codebooks of the IQ encodings. They are written with a few bits for each element, which the compiler expands to
+ * bytes. The encoding defines which lattice points there are; each list is in strictly ascending order. */
 #include "codebooks.h"
 
 /* Byte j of the result is the j-th two-bit digit of c. */

@@ -1,17 +1,17 @@
-/* What the operations that know positions share: indices of tokens, and the caches. */
+/* Shared by rope, kv_store and attend: indices of tokens, and checks of the caches. */
 #ifndef SKEEP_OP_POSITIONS_H
 #define SKEEP_OP_POSITIONS_H
 
 #include "op_operand.h"
 #include "op_tasks.h"
 
-/* Runs check(arg) where a fault of a mapped page is survived. */
+/* Runs check(arg) so that a fault of a mapped page becomes an error. */
 static inline skeep_status guarded(void (*check)(void *arg), void *arg) {
   const uint64_t fault = skeep_guarded(check, arg);
   return fault ? skeep_fail(SKEEP_ERR_FAULT, -1, fault) : skeep_ok();
 }
 
-/* The indices of some tokens, read once: the caller's may change meanwhile. */
+/* The indices of some tokens, read once, since other threads may change them meanwhile. */
 #define INDICES 256
 struct indices {
   int64_t first, tokens;
@@ -22,8 +22,8 @@ static inline int64_t sequence_of(const skeep_view *sequences, int64_t t) {
   return sequences ? operand_i32(sequences, t) : 0;
 }
 
-/* Reads those of the next tokens, as many as there is room for. ERR_INDEX when one is out of range; operand: that of
- * the positions. */
+/* Reads the indices of the next tokens, as many as there is room for. ERR_INDEX when one is out of range. operand: the
+ * position of `positions` in the call. */
 static inline skeep_status indices_read(struct indices *n, const skeep_view *positions, const skeep_view *sequences,
                                         int64_t sequence_count, int32_t operand) {
   n->tokens = min_i64(INDICES, positions->layout.shape[0] - n->first);
@@ -38,7 +38,7 @@ static inline skeep_status indices_read(struct indices *n, const skeep_view *pos
   return skeep_ok();
 }
 
-/* positions [tokens] and, when present, sequences [tokens], at these operands. */
+/* Checks positions [tokens] and, when present, sequences [tokens], which are these operands of the call. */
 static inline skeep_status indices_check(const skeep_view *positions, const skeep_view *sequences, int32_t operand,
                                          int64_t tokens) {
   SKEEP_TRY(operand_dense(positions, operand, SKEEP_I32, 1));
@@ -48,7 +48,8 @@ static inline skeep_status indices_check(const skeep_view *positions, const skee
   return operand_extent(sequences, operand + 1, 0, tokens);
 }
 
-/* Both caches: one encoding with a kernel of this operation, one shape up to head_dim. key: operand of the keys. */
+/* Checks that both caches have one encoding, for which this operation has a kernel, and one shape except for head_dim.
+ * key: the operand of the key cache. */
 static inline skeep_status caches_check(struct skeep_op *op, uint32_t id, int32_t key,
                                         const struct skeep_kernel **kernel) {
   const skeep_view *k = op->v[key], *v = op->v[key + 1];

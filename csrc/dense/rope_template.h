@@ -11,7 +11,7 @@ static inline v8 rope_turned(v8 x, v8 c, v8 y, v8 s, d8 magnitude) {
 
 void DENSE(rope_f32)(const struct skeep_rope_rows *a) {
   const size_t pairs = a->dims / 2, padded = (pairs + 7) / 8 * 8;
-  float *cosine = a->scratch, *sine = cosine + padded + 8; /* of each pair; read 4 behind the last one */
+  float *cosine = a->scratch, *sine = cosine + padded + 8; /* of each pair; 4 after the last one are read */
   float *twice_c = sine + padded + 8, *twice_s = twice_c + 2 * padded; /* of each element; -sin at even ones */
   static const float signs[8] = {-1, 1, -1, 1, -1, 1, -1, 1};
   const v8 alternate = v8_load(signs), zero = v8_set(0);

@@ -62,7 +62,7 @@ static inline v8 v8_fma(v8 x, v8 y, v8 z) { return (v8){vfmaq_f32(z.a, x.a, y.a)
 static inline v8 v8_if_less(v8 p, v8 q, v8 x, v8 y) {
   return (v8){vbslq_f32(vcltq_f32(p.a, q.a), x.a, y.a), vbslq_f32(vcltq_f32(p.b, q.b), x.b, y.b)};
 }
-/* By comparison: FMAX would return a NaN of either operand. */
+/* Uses a comparison, since FMAX would return a NaN of either operand. */
 static inline v8 v8_max(v8 x, v8 y) { return v8_if_less(y, x, x, y); }
 static inline v8 v8_min(v8 x, v8 y) { return v8_if_less(x, y, x, y); }
 static inline v8 v8_abs(v8 x) { return (v8){vabsq_f32(x.a), vabsq_f32(x.b)}; }

@@ -1,4 +1,4 @@
-/* generated from csrc/encodings.def by go generate ./go/tensor: the blocks of every packed encoding as they lie in memory.
+/* generated from csrc/encodings.def by go generate ./go/tensor: structs of the blocks of packed encodings.
  * The including file defines SKEEP_BLOCK(form, fields). */
 SKEEP_BLOCK(q4_0, uint16_t d; uint8_t qs[16];)
 SKEEP_BLOCK(q4_1, uint16_t d, m; uint8_t qs[16];)

@@ -1,5 +1,5 @@
-/* Begins a unit for x86-64 processors with AVX2, FMA and F16C. The pragma gives the target to every function below it,
- * so that no compiler flag is needed and the other units stay at the baseline. */
+/* Begins a unit for x86-64 processors with AVX2, FMA and F16C. The pragma sets the target of every function below it,
+ * so that no compiler flag is needed and other units are compiled for the baseline. */
 #include <immintrin.h>
 #include <math.h>
 #if defined(__clang__)

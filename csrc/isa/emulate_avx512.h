@@ -1,7 +1,7 @@
 /* AVX-512 by SIMDe (https://github.com/simd-everywhere/simde, used with 0.7.4) in place of <immintrin.h>, so that tests
- * run the bodies on processors that have AVX2 alone. Only -DSKEEP_EMULATE_AVX512 includes this, and no normal build
- * sets it: vectors are pairs of 256 bits or loops over lanes, several times slower. Begins the unit's target, which
- * SIMDe's functions need as well; the unit ends it. */
+ * can run the AVX-512 kernels on processors that only have AVX2. It is included with -DSKEEP_EMULATE_AVX512, which no
+ * normal build sets: vectors are pairs of 256 bits or loops over lanes, several times slower. It begins the target of
+ * the unit, which the functions of SIMDe need, too; isa/end.h ends it. */
 #ifndef SKEEP_EMULATE_AVX512_H
 #define SKEEP_EMULATE_AVX512_H
 

@@ -1,4 +1,4 @@
-/* Ends a unit that isa/<set>.h has begun: the target holds up to here. */
+/* Ends a unit that isa/<set>.h has begun, and its compilation target. */
 #ifdef ISA_HAS_TARGET
 #undef ISA_HAS_TARGET
 #if defined(__clang__)

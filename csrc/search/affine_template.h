@@ -22,7 +22,7 @@ struct affine {
   float scale, min;
 };
 
-/* Sum of squared errors of a group under scale * q - min, and, of its codes, what the fits need. */
+/* The sum of squared errors of a group for scale * q - min; and the sums over its codes that the fit needs. */
 struct affine_sums {
   float error, q, qq, xq;
 };
@@ -52,7 +52,8 @@ static inline void affine_sums(const float *x, int n, int top, struct affine a, 
   sums->xq = v8_sum(xq);
 }
 
-/* The least-squares scale and minimum of these codes, neither negative; the error, less the sum of squares of x. */
+/* The least-squares scale and minimum for these codes, neither negative. *error is the error minus the sum of squares
+ * of x. */
 static inline struct affine affine_fit(const struct affine_sums *s, int n, float sum, float *error) {
   struct affine a = {0, 0};
   const float det = (float)n * s->qq - s->q * s->q;
@@ -86,8 +87,8 @@ static inline struct affine affine_group(const float *x, int n, int top) {
   if (!(hi > lo)) return best; /* one value, not above zero */
   float min_error = 0;
   for (int i = steps; i >= -steps - 3; i--) {
-    /* Of equals, up to the rounding of sums, the smallest scale, which comes first. The last rounds begin with the
-     * best so far. */
+    /* When errors are equal, except for rounding of the sums, the smallest scale is taken, which comes first. The last
+     * rounds start from the best pair so far. */
     struct affine a = i < -steps ? best : (struct affine){(hi - lo) / ((float)top + (float)i * step), -lo};
     struct affine_sums s;
     float error;

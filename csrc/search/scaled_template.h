@@ -23,8 +23,8 @@ struct scaled_codes {
   int n;
   float value[16], middle[15];
 };
-/* How a group is searched: its largest element becomes code `end` + i * step for i in [-steps, steps], for each end
- * that is not 0. */
+/* Which scales a group tries: those with which its largest element becomes the code end + i * step, for i in [-steps,
+ * steps] and each end that is not 0. */
 struct scaled_search {
   float end[2], step;
   int steps;
@@ -80,7 +80,7 @@ static inline float scaled_scale(const float *x, int n, const struct scaled_code
   for (int end = 0; end < 2 && how->end[end] != 0; end++)
     for (int i = -how->steps; i <= how->steps; i++) {
       scaled_sums(x, n, c, extreme / (how->end[end] + (float)i * how->step), &xq, &qq);
-      if (qq > 0 && xq * xq > gain * qq) { /* the error is sum(x*x) less the gain */
+      if (qq > 0 && xq * xq > gain * qq) { /* the error is sum(x*x) minus the gain */
         gain = xq * xq / qq;
         best = xq / qq;
       }
@@ -94,7 +94,7 @@ static inline float scaled_scale(const float *x, int n, const struct scaled_code
   return best;
 }
 
-/* Index of each element's code in the list. */
+/* The index in the list of the code of each element. */
 static inline void scaled_indices(const float *x, int n, const struct scaled_codes *c, float scale, uint8_t *index) {
   const v8 inverse = v8_set(search_inverse(scale));
   float t[8];
@@ -113,7 +113,7 @@ static inline void scaled_indices(const float *x, int n, const struct scaled_cod
   }
 }
 
-/* Indices of a block without numbers, or of zeros: those of the code nearest to zero. */
+/* The indices of a block of zeros or with a NaN or infinity: all that of the code nearest to zero. */
 static inline uint16_t scaled_trivial(const struct search_block *b, int n, const struct scaled_codes *c, uint8_t *index) {
   static const float zeros[8] = {0};
   uint8_t zero[8];
@@ -129,7 +129,7 @@ static inline uint16_t scaled_single(const struct search_block *b, int n, const 
   float d = scaled_scale(b->x, n, c, how), best = INFINITY;
   uint16_t half = SEARCH_NAN;
   scaled_trivial(b, n, c, index); /* for a block that is too large for a half */
-  for (int i = 0; i < 2; i++) { /* as found, then fitted to the codes that the rounded one leads to */
+  for (int i = 0; i < 2; i++) { /* with the scale as found; then with the scale fitted to the codes of the rounded one */
     float rounded = d;
     const uint16_t h = search_half(&rounded, b->unit);
     if (rounded - rounded != 0) break; /* too large for a half */
@@ -146,7 +146,7 @@ static inline uint16_t scaled_single(const struct search_block *b, int n, const 
   return half;
 }
 
-/* A block of groups of n elements, each with an integer scale in [lo, hi] of which d is the unit; -lo > hi. */
+/* A block of groups of n elements, each with the scale d * integer, the integer in [lo, hi] with -lo > hi. */
 struct scaled_grid {
   int groups, n, lo, hi;
 };

@@ -14,18 +14,19 @@
 /* EXACT_LANES consecutive weights at p, or the first `count` of them and zeros. */
 typedef exact_vec exact_load(const char *p, size_t count);
 
-/* Up to here, loading 16-bit weights anew for each few tokens is cheaper than a pass through scratch. */
+/* Up to this number of tokens, loading 16-bit weights again for each few tokens is faster than converting them in
+ * scratch once. */
 #define EXACT_IN_PLACE 16
 
-/* How the rows of weights lie: as stored, or decoded in scratch. */
+/* The rows of weights: as stored, or decoded in scratch. */
 struct exact_rows {
   const char *row; /* at the section */
   int64_t stride;
   size_t element; /* bytes */
 };
 
-/* A section of `rows` rows times `tokens` tokens; rows and tokens are constants where it is inlined. Only the
- * first `stored` rows are stored; those behind repeat the last of them. */
+/* A section of `rows` rows times `tokens` tokens; both are constants where it is inlined. Only the first `stored` rows
+ * are stored; the others repeat the last of them. */
 SKEEP_INLINE void exact_block(const struct exact_rows *w, const char *x, int64_t x_stride, float *y, int64_t y_stride,
                               size_t count, int first, size_t stored, const int rows, const int tokens,
                               exact_load *load) {
@@ -46,7 +47,7 @@ SKEEP_INLINE void exact_block(const struct exact_rows *w, const char *x, int64_t
   }
   size_t k = 0;
   for (; k + EXACT_LANES <= count; k += EXACT_LANES) {
-    if (tokens == 1 && k % (64 / w->element) == 0) /* bound by memory: a line of each row, a little ahead */
+    if (tokens == 1 && k % (64 / w->element) == 0) /* limited by memory: prefetch a cache line of each row */
       for (int i = 0; i < rows; i++) _mm_prefetch(row[i] + k * w->element + 1024, _MM_HINT_T0);
     STEP(k, EXACT_LANES)
   }
@@ -66,15 +67,15 @@ SKEEP_INLINE void exact_block(const struct exact_rows *w, const char *x, int64_t
     }
 }
 
-/* A section of up to EXACT_ROWS rows against all tokens. */
-#define EXACT_ROWS 8 /* decoded together: a section of theirs stays near the first-level cache */
+/* A section of up to EXACT_ROWS rows with all tokens. */
+#define EXACT_ROWS 8 /* decoded together: a section of them nearly fits into the first-level cache */
 SKEEP_INLINE void exact_section(const struct skeep_matmul_tile *tile, const struct exact_rows *w, size_t o, size_t k,
                                 exact_load *load) {
   const size_t width = skeep_min(SKEEP_SECTION, tile->n - k), rows = skeep_min(EXACT_ROWS, tile->rows - o);
   const int64_t xs = tile->x_stride, ys = tile->y_stride;
   size_t parts = (tile->tokens + EXACT_TOKENS - 1) / EXACT_TOKENS;
   for (size_t t = 0, tokens; t < tile->tokens; t += tokens, parts--) {
-    tokens = (tile->tokens - t + parts - 1) / parts; /* of three at most, four are two times two */
+    tokens = (tile->tokens - t + parts - 1) / parts; /* in parts of at most three tokens, of equal size: four are two and two */
     const char *x = tile->x + (int64_t)t * xs + 4 * k;
     float *y = tile->y + (int64_t)t * ys + o;
     const size_t step = tokens == 1 ? 8 : 4;

@@ -17,7 +17,7 @@ struct integer_group {
 /* Group g of the blocks that begin at row. */
 typedef void integer_group_of(const char *row, size_t g, struct integer_group *out);
 
-/* The block of group g, for encodings with so many groups in a block. */
+/* The block of group g, in encodings with several groups in a block. */
 #define GROUP_BLOCK(form, row, g) \
   ((const skeep_block_##form *)(row) + (g) / (SKEEP_ELEMENTS_##form / 32))
 
@@ -26,7 +26,7 @@ static inline void group_scale(struct integer_group *out, float scale, float off
   out->offset[0] = out->offset[1] = offset;
 }
 
-/* Codes of a grid entry, signs as bits. */
+/* The codes of a grid entry; bit j of signs negates element j. */
 static inline void group_signed(int16_t *code, uint64_t grid, uint32_t negative, int count) {
   for (int j = 0; j < count; j++) {
     const int magnitude = (int)(grid >> 8 * j & 255);

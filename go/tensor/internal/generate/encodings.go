@@ -150,7 +150,7 @@ func goTable(all []encoding) ([]byte, error) {
 // blockStructs is csrc/generated/blocks_fields.h.
 func blockStructs(all []encoding) []byte {
 	var b bytes.Buffer
-	b.WriteString("/* " + generated + ": the blocks of every packed encoding as they lie in memory.\n" +
+	b.WriteString("/* " + generated + ": structs of the blocks of packed encodings.\n" +
 		" * The including file defines SKEEP_BLOCK(form, fields). */\n")
 	for _, e := range all {
 		if e.statements != nil {

@@ -17,9 +17,9 @@ func encodingDocument(encodings []encoding, kernels []kernel) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Encodings
 
-Generated from the lists of the core (csrc/encodings.def, csrc/kernels.def) by go generate ./go/tensor. An entry names the instruction
-sets that have a kernel, best first; others use the next in the list. Rows that are decoded are also looked up (embedding tables) and
-converted.
+Generated from the lists of the core (csrc/encodings.def, csrc/kernels.def) by go generate ./go/tensor. The last columns list the
+instruction sets that have a kernel, best first. A machine uses the first of them that it supports. An encoding with a decoder can also be
+used for embedding tables and be converted.
 
 | id | encoding | elements | bytes | bits per element |`)
 	for _, c := range matrixColumns {
