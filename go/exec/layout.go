@@ -2,8 +2,8 @@ package exec
 
 import "github.com/skeep-project/skeep/go/skeep"
 
-// relaid takes the result of view arithmetic.
-func (e *Eager) relaid(op string, v View, err error) View {
+// arranged returns the result of view arithmetic, or keeps its error.
+func (e *Eager) arranged(op string, v View, err error) View {
 	if err != nil {
 		e.fail(op, err)
 	}
@@ -20,7 +20,7 @@ func (e *Eager) Split(x View, axis int, a int) View {
 		return View{}
 	}
 	v, err := x.Split(axis, int64(a))
-	return e.relaid("split", v, err)
+	return e.arranged("split", v, err)
 }
 
 // Merge implements Context.
@@ -29,7 +29,7 @@ func (e *Eager) Merge(x View, axis int) View {
 		return View{}
 	}
 	v, err := x.Merge(axis)
-	return e.relaid("merge", v, err)
+	return e.arranged("merge", v, err)
 }
 
 // Narrow implements Context.
@@ -38,7 +38,7 @@ func (e *Eager) Narrow(x View, axis int, start, length int) View {
 		return View{}
 	}
 	v, err := x.Narrow(axis, int64(start), int64(length))
-	return e.relaid("narrow", v, err)
+	return e.arranged("narrow", v, err)
 }
 
 // Transpose implements Context.
@@ -47,7 +47,7 @@ func (e *Eager) Transpose(x View, a, b int) View {
 		return View{}
 	}
 	v, err := x.Transpose(a, b)
-	return e.relaid("transpose", v, err)
+	return e.arranged("transpose", v, err)
 }
 
 // Input implements Context.

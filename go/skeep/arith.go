@@ -5,7 +5,7 @@ import "github.com/skeep-project/skeep/go/tensor"
 // The arithmetic of tensor.Layout: none copies a byte, none needs the storage to be open. What a layout
 // cannot do is an error that wraps *tensor.LayoutError and suggests Materialize where that helps.
 
-func (v View) relaid(op string, l tensor.Layout, err error) (View, error) {
+func (v View) withLayout(op string, l tensor.Layout, err error) (View, error) {
 	if v.IsZero() {
 		return View{}, v.absent(op)
 	}
@@ -19,47 +19,47 @@ func (v View) relaid(op string, l tensor.Layout, err error) (View, error) {
 // Narrow keeps the length indices of axis that begin at start.
 func (v View) Narrow(axis int, start, length int64) (View, error) {
 	l, err := v.desc.Layout.Narrow(axis, start, length)
-	return v.relaid("narrow", l, err)
+	return v.withLayout("narrow", l, err)
 }
 
 // Slice keeps the indices start, start+step, … below end of axis.
 func (v View) Slice(axis int, start, end, step int64) (View, error) {
 	l, err := v.desc.Layout.Slice(axis, start, end, step)
-	return v.relaid("slice", l, err)
+	return v.withLayout("slice", l, err)
 }
 
 // Step keeps every k-th index of axis.
 func (v View) Step(axis int, k int64) (View, error) {
 	l, err := v.desc.Layout.Step(axis, k)
-	return v.relaid("step", l, err)
+	return v.withLayout("step", l, err)
 }
 
 // Transpose exchanges two axes.
 func (v View) Transpose(a, b int) (View, error) {
 	l, err := v.desc.Layout.Transpose(a, b)
-	return v.relaid("transpose", l, err)
+	return v.withLayout("transpose", l, err)
 }
 
 // Squeeze drops an axis of extent 1.
 func (v View) Squeeze(axis int) (View, error) {
 	l, err := v.desc.Layout.Squeeze(axis)
-	return v.relaid("squeeze", l, err)
+	return v.withLayout("squeeze", l, err)
 }
 
 // Unsqueeze inserts an axis of extent 1 before axis.
 func (v View) Unsqueeze(axis int) (View, error) {
 	l, err := v.desc.Layout.Unsqueeze(axis)
-	return v.relaid("unsqueeze", l, err)
+	return v.withLayout("unsqueeze", l, err)
 }
 
 // Split turns axis of extent a·b into two axes of extents a and b.
 func (v View) Split(axis int, a int64) (View, error) {
 	l, err := v.desc.Layout.Split(axis, a)
-	return v.relaid("split", l, err)
+	return v.withLayout("split", l, err)
 }
 
 // Merge joins axis and axis+1 where strides allow.
 func (v View) Merge(axis int) (View, error) {
 	l, err := v.desc.Layout.Merge(axis)
-	return v.relaid("merge", l, err)
+	return v.withLayout("merge", l, err)
 }
