@@ -8,7 +8,7 @@ import (
 )
 
 // The pairs that rotary embedding turns belong to the architecture: files of llama hold Q and K permuted for
-// neighbours, the others as they were trained. The operation itself is tested in package exec.
+// neighbors, the others as they were trained. The operation itself is tested in package exec.
 // Case H07.
 func TestEachArchitectureHasItsRotaryForm(t *testing.T) {
 	want := map[string]tensor.RopeForm{"llama": tensor.RopeNormal, "qwen2": tensor.RopeNeoX, "qwen3": tensor.RopeNeoX, "gemma3": tensor.RopeNeoX}

@@ -153,7 +153,7 @@ func (r *reader) refuse(prefix string, facts Facts) {
 	}
 }
 
-// refuseTensor says why a tensor that the model does not read ends its use, nil when it is harmless.
+// refuseTensor returns an error for a tensor that the model does not use, or nil if the tensor is harmless.
 func refuseTensor(h Header, name string) error {
 	x, known := otherTensors.Find(name)
 	switch _, role := tensor.ParseID(name); {

@@ -9,10 +9,10 @@ import (
 )
 
 // Two query heads and one KV head of four elements: rows permuted as converters do for llama, q with the query heads
-// and k with the KV heads, rotate as neighbours to the scores that the rows as trained give as halves; any other
+// and k with the KV heads, rotate as neighbors to the scores that the rows as trained give as halves; any other
 // pairing gives other scores.
 // Case H07.
-func TestPermutedRowsRotateAsNeighbours(t *testing.T) {
+func TestPermutedRowsRotateAsNeighbors(t *testing.T) {
 	const width, dim, position = 8, 4, 5
 	q, k := f32s(t, "q", 2*dim, width), f32s(t, "kk", dim, width)
 	x := f32s(t, "xx", 1, width)

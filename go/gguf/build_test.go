@@ -220,7 +220,7 @@ func pad(b []byte, n int) []byte {
 	return b
 }
 
-// seq is n bytes that differ from their neighbours and from those of another first byte.
+// seq is n bytes that differ from their neighbors and from those of another first byte.
 func seq(n int, first byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -26,7 +26,7 @@ import (
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
-// The tests of this file show cases of tests/testdata/cases.tsv: failures of other readers, each with the behaviour that
+// The tests of this file show cases of tests/testdata/cases.tsv: failures of other readers, each with the behavior that
 // is right.
 
 // Case A01.

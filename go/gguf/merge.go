@@ -55,7 +55,7 @@ func writeSplit(prefix string, h Header, limits PartLimits, source *File, write 
 	return paths, nil
 }
 
-// divide assigns the tensors to files: each takes so many as fit.
+// divide assigns the tensors to files, as many to each as fit.
 func (p *plan) divide(limits PartLimits) ([]file, error) {
 	if limits.Bytes < 0 || limits.Tensors < 0 {
 		return nil, &Error{Offset: -1, Reason: fmt.Sprintf("part limits of %d bytes and %d tensors must not be negative", limits.Bytes, limits.Tensors), Err: ErrLimit}

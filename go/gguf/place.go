@@ -10,7 +10,7 @@ import (
 )
 
 // place checks where the tensors of a file of size bytes lie, and fills in what follows from their
-// neighbours: Reserved and AliasOf. Tensors may stand in any order and with holes between them; two may
+// neighbors: Reserved and AliasOf. Tensors may stand in any order and with holes between them; two may
 // share bytes only when type and range are the same. The first result is the error of a payload that
 // the file is too short for, of the first tensor concerned in order of offset.
 func place(f *parsed, size int64, name string) (truncated, err error) {

@@ -403,7 +403,7 @@ func TestWriteFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, seq(16, 1), payload(t, f, "t"))
 
-	// Cancelled in the middle of a copy.
+	// Canceled in the middle of a copy.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, Merge(ctx, f, filepath.Join(dir, "copy.gguf")), context.Canceled)

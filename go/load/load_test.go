@@ -140,7 +140,7 @@ func TestCancelAndFailuresLeaveNothing(t *testing.T) {
 	require.NoError(t, err)
 	r, err := resolver.Resolve(resolver.Request{Header: s.File, Profile: p, Platform: s.Platform(), Kernels: skeep.Kernels()})
 	require.NoError(t, err)
-	cancelled, cancel := context.WithCancel(context.Background())
+	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	stop := errors.New("no room")
 	for name, c := range map[string]struct {
@@ -148,8 +148,8 @@ func TestCancelAndFailuresLeaveNothing(t *testing.T) {
 		o    load.Options
 		want error
 	}{
-		"cancelled": {cancelled, load.Options{}, context.Canceled},
-		"refused":   {context.Background(), load.Options{Mapped: func(*skeep.Storage) error { return stop }}, stop},
+		"canceled": {canceled, load.Options{}, context.Canceled},
+		"refused":  {context.Background(), load.Options{Mapped: func(*skeep.Storage) error { return stop }}, stop},
 	} {
 		scope := skeep.NewModelScope(name)
 		_, err := load.Load(c.ctx, s, r, scope, c.o)

@@ -140,7 +140,7 @@ func (f failing) Layer(i int) {
 	}
 }
 
-// countdown is cancelled when it has been asked so many times.
+// countdown is canceled when it has been asked so many times.
 type countdown struct {
 	context.Context
 	left *int
@@ -154,7 +154,7 @@ func (c countdown) Err() error {
 }
 
 // TestRewindContinuesAsIfNothingHadBeen: after any sequence of appends, rewinds, steps that failed in some layer and
-// prompts that were cancelled between two steps, a token has the logits that a fresh session gives; and a rewind is refused
+// prompts that were canceled between two steps, a token has the logits that a fresh session gives; and a rewind is refused
 // exactly when a slot of a ring that the next token would see holds another position.
 func TestRewindContinuesAsIfNothingHadBeen(t *testing.T) {
 	const length = 200
@@ -190,7 +190,7 @@ func TestRewindContinuesAsIfNothingHadBeen(t *testing.T) {
 					m.family = family
 					require.Error(t, err)
 					tried(first)
-				case 1: // cancelled between steps
+				case 1: // canceled between steps
 					steps := r.IntN(3)
 					left := steps
 					_, err := s.Append(countdown{context.Background(), &left}, ids...)
@@ -314,7 +314,7 @@ func TestSessionsEndWithTheirLoops(t *testing.T) {
 			next()
 			stop()
 		},
-		"cancelled": func() {
+		"canceled": func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			for _, err := range m.Generate(ctx, "12+34=", GenerateOptions{}) {

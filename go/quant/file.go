@@ -180,15 +180,15 @@ func (e *encoder) tensor(ctx context.Context, w *gguf.Writer, t arch.TensorInfo,
 	if d.From == d.To {
 		rows, columns = t.Bytes, 1 // bytes are copied, also of a row that is long
 	}
-	most := min(max(1, pieceElements/columns), rows)
+	maxRows := min(max(1, pieceElements/columns), rows)
 	fromRow, toRow := t.Bytes/rows, d.Bytes/rows
-	e.from, e.to = room(e.from, most*fromRow), room(e.to, most*toRow)
-	for row := int64(0); row < rows; row += most {
+	e.from, e.to = room(e.from, maxRows*fromRow), room(e.to, maxRows*toRow)
+	for row := int64(0); row < rows; row += maxRows {
 		if err := ended.Err(ctx); err != nil {
 			return err
 		}
 		e.report(t.Name)
-		n := min(most, rows-row)
+		n := min(maxRows, rows-row)
 		from, to := e.from[:n*fromRow], e.to[:n*toRow]
 		if _, err := payload.ReadAt(from, row*fromRow); err != nil {
 			return err

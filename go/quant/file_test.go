@@ -500,7 +500,7 @@ func TestOutputOfTheSameName(t *testing.T) {
 	require.ErrorIs(t, err, ErrArgument)
 }
 
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	dir := t.TempDir()
 	in := embeddedFile(t)
 	out := filepath.Join(dir, "out.gguf")

@@ -293,7 +293,7 @@ func TestMixesOfSomeLayers(t *testing.T) {
 	require.Equal(t, outer32, of(16, tensor.DownExperts, func(int) bool { return true }))
 }
 
-// TestKept lists what no mix touches, and neighbours that it does.
+// TestKept lists what no mix touches, and neighbors that it does.
 func TestKept(t *testing.T) {
 	matrix := tensor.ShapeOf(64, 256)
 	h := gguf.Header{}

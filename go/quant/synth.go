@@ -76,15 +76,15 @@ func (s Shape) check() error {
 		return &Error{Row: -1, Column: -1, Reason: fmt.Sprintf(format, args...), Err: ErrArgument}
 	}
 	for _, x := range []struct {
-		name           string
-		n, least, most int
+		name         string
+		n, low, high int
 	}{
 		{"layers", s.Layers, 1, maxLayers}, {"width", s.Width, 1, 1 << 20}, {"heads", s.Heads, 1, 1 << 14},
 		{"key-value heads", s.KVHeads, 1, 1 << 14}, {"feed-forward width", s.FF, 1, 1 << 22},
 		{"vocabulary", s.Vocab, plainTokens, 1 << 24}, {"context", s.Context, 1, math.MaxInt32},
 	} {
-		if x.n < x.least || x.n > x.most {
-			return fail("%s is %d, want %d to %d", x.name, x.n, x.least, x.most)
+		if x.n < x.low || x.n > x.high {
+			return fail("%s is %d, want %d to %d", x.name, x.n, x.low, x.high)
 		}
 	}
 	if s.Width%s.Heads != 0 || s.Width/s.Heads%2 != 0 {

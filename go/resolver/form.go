@@ -130,8 +130,8 @@ func orderReason(o tensor.Order) string {
 	return "fastest in order " + o.String()
 }
 
-// best is the kernel that op takes for a weight in the order that serves it best: products in integers where there are
-// such, which is how package exec makes them.
+// best returns the best kernel of op for a weight, in any order. It prefers kernels with integer activations, as
+// package exec does.
 func best(kernels tensor.Kernels, op tensor.Op, e tensor.Encoding) (tensor.KernelInfo, bool) {
 	for _, o := range kernels.Orders(op, e) {
 		for _, activation := range []tensor.Encoding{tensor.A8, tensor.EncF32} {
@@ -143,7 +143,7 @@ func best(kernels tensor.Kernels, op tensor.Op, e tensor.Encoding) (tensor.Kerne
 	return tensor.KernelInfo{}, false
 }
 
-// dequantize is the form of w decoded to a dense encoding, its reason extended by the cost.
+// dequantize returns the form of w decoded to a dense encoding; the cost is appended to the reason.
 func dequantize(w Weight, to tensor.Encoding, reason string) (WeightForm, error) {
 	n, err := tensor.FormatOf(to).Bytes(w.Shape)
 	if err != nil {

@@ -110,7 +110,7 @@ func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	return p, nil
 }
 
-// read takes fields from a JSON object, which is all that r holds.
+// read sets fields from r, which must hold exactly one JSON object.
 func (p *Profile) read(r io.Reader) error {
 	const bytes = "a number of bytes, such as 2147483648"
 	fields := map[string]struct {

@@ -212,7 +212,7 @@ func TestProfiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Profile{Name: "kiosk", Budget: 1000, Strict: true, Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32, KVName: "f32"}, p)
 	for bad, want := range map[string]string{
-		`{`: "not JSON", `{"colour":1}`: "colour", `{"kv":"q9"}`: "q9", `{"budget":-1}`: "at least 0", `{"threshold":-5}`: "at least 0",
+		`{`: "not JSON", `{"color":1}`: "color", `{"kv":"q9"}`: "q9", `{"budget":-1}`: "at least 0", `{"threshold":-5}`: "at least 0",
 		"": "empty", " \n": "empty", "null": "begins with null, want a JSON object", "[]": "want a JSON object", "3": "want a JSON object", "{]": "not JSON", `{"budget"}`: "not JSON",
 		`{"budget":1} x`: "something follows", `{"budget":1}{}`: "something follows", `{"budget":1}null`: "something follows", `{"budget":1}]`: "something follows",
 		`{"budget":1,"budget":1}`: "twice", `{"budget":null}`: "null", `{"budget":"2G"}`: `"2G", want a number of bytes`, `{"budget":2G}`: "not JSON",

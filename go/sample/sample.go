@@ -36,7 +36,7 @@ type Sampler struct {
 
 type candidate struct {
 	id int32
-	p  float64 // not normalised
+	p  float64 // not normalized
 }
 
 // New makes a sampler. A parameter out of its range is an error that names it and wraps ErrParams.

@@ -2,8 +2,8 @@ package skeep
 
 import "github.com/skeep-project/skeep/go/tensor"
 
-// The arithmetic of tensor.Layout: none copies a byte, none needs the storage to be open. What a layout
-// cannot do is an error that wraps *tensor.LayoutError and suggests Materialize where that helps.
+// Layout arithmetic on views. It copies no bytes and does not need an open storage. An impossible operation is an error
+// that wraps *tensor.LayoutError; the error suggests Materialize if that would help.
 
 func (v View) withLayout(op string, l tensor.Layout, err error) (View, error) {
 	if v.IsZero() {

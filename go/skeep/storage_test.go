@@ -560,7 +560,7 @@ func TestCloseWithinAStep(t *testing.T) {
 	eventually(t, "freed", func() bool { return Stats() == before })
 }
 
-func TestCloseCancelled(t *testing.T) {
+func TestCloseCanceled(t *testing.T) {
 	for _, domain := range []Option{heap, offheap} {
 		before := settled(t)
 		s, err := Allocate("x", 100, domain)

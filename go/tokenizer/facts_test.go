@@ -11,8 +11,8 @@ import (
 	"github.com/skeep-project/skeep/go/tokenizer"
 )
 
-// behaviour is all that a vocabulary decides of some texts.
-func behaviour(tok *tokenizer.Tokenizer) []any {
+// behavior is all that a vocabulary decides of some texts.
+func behavior(tok *tokenizer.Tokenizer) []any {
 	all := []any{tok.Model(), tok.Pre(), tok.EOG(), tok.Suppressed()}
 	for _, text := range []string{"hello xhello  HELLO 12345 I'LL <|x|> \u00e9\xff", "", "<s>he</s>llo"} {
 		for _, o := range []tokenizer.EncodeOptions{{}, {BOS: true}, {BOS: true, EOS: true, Special: true}} {
@@ -65,9 +65,9 @@ func TestEveryKeyOfTheTable(t *testing.T) {
 			require.ErrorContains(t, err, key)
 		}
 		stays := func(h header, value any) {
-			usual := behaviour(mustNew(t, h))
+			usual := behavior(mustNew(t, h))
 			h, key := alter(h, value)
-			require.Equal(t, usual, behaviour(mustNew(t, h)), "%s = %v", key, value)
+			require.Equal(t, usual, behavior(mustNew(t, h)), "%s = %v", key, value)
 		}
 		switch row.Effect {
 		case arch.Read:
@@ -80,7 +80,7 @@ func TestEveryKeyOfTheTable(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err, key)
-			require.NotEqual(t, behaviour(mustNew(t, c.h)), behaviour(tok), "%s: the value changes nothing", key)
+			require.NotEqual(t, behavior(mustNew(t, c.h)), behavior(tok), "%s: the value changes nothing", key)
 		case arch.Refused:
 			for _, value := range []any{true, false, "other", uint32(7), []uint8{1, 2}} {
 				if !slices.Contains(row.Usual, value) {

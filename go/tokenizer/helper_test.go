@@ -182,7 +182,7 @@ type slow struct {
 	whole         bool
 	tokens        []string
 	types         []int32
-	cuts          []int32 // tokens that are recognised as a whole
+	cuts          []int32 // tokens that are recognized as a whole
 	ids           map[string]int32
 	scores        map[string]float64
 	ranks         map[[2]string]int

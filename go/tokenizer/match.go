@@ -7,7 +7,7 @@ import (
 )
 
 // matcher finds the tokens of a set in a text: at the leftmost place where one begins, the longest.
-// The set is sorted by text, so the tokens that share a prefix are neighbours, and a shorter one stands
+// The set is sorted by text, so the tokens that share a prefix are neighbors, and a shorter one stands
 // in front of those it is a prefix of.
 type matcher struct {
 	ids   []int32

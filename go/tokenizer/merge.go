@@ -8,14 +8,14 @@ import (
 // symbol is a part of a piece: a character or byte at first, a token in the end.
 type symbol struct {
 	start, n   int32 // bytes of the piece; n = 0 once it is part of the symbol in front of it
-	prev, next int32 // neighbours, -1 at the ends
+	prev, next int32 // neighbors, -1 at the ends
 	id         int32 // its token, or None
 }
 
-// bigram is a merge of two neighbours that the vocabulary knows.
+// bigram is a merge of two neighbors that the vocabulary knows.
 type bigram struct {
 	key uint64 // order of the merge, then the index of the left symbol: the least is merged first
-	n   int32  // bytes of both: two neighbours that no longer add up to it have changed
+	n   int32  // bytes of both: two neighbors that no longer add up to it have changed
 	id  int32  // the token they become
 }
 
@@ -52,7 +52,7 @@ func (sc *scratch) add(n int, id int32) {
 	sc.symbols = append(sc.symbols, s)
 }
 
-// merge joins neighbours, the merge of least order first and of equal ones the leftmost, until none of
+// merge joins neighbors, the merge of least order first and of equal ones the leftmost, until none of
 // them is known. The symbols of the piece were added; those that remain have n > 0.
 func (t *Tokenizer) merge(sc *scratch, piece string) {
 	last := len(sc.symbols) - 1
@@ -89,7 +89,7 @@ func (t *Tokenizer) merge(sc *scratch, piece string) {
 	}
 }
 
-// bigram is the merge of symbol i with its right neighbour, if the vocabulary has one.
+// bigram is the merge of symbol i with its right neighbor, if the vocabulary has one.
 func (t *Tokenizer) bigram(sc *scratch, piece string, i int32) (bigram, bool) {
 	left := &sc.symbols[i]
 	right := &sc.symbols[left.next]

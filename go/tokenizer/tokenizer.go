@@ -99,7 +99,7 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) []in
 	return dst
 }
 
-// appendText encodes text in which no token is to be recognised as a whole.
+// appendText encodes text in which no token is to be recognized as a whole.
 func (t *Tokenizer) appendText(dst []int32, sc *scratch, text string) []int32 {
 	switch {
 	case text == "":

@@ -47,7 +47,7 @@ func (v *vocab) valid(id int32) bool { return uint32(id) < uint32(len(v.types)) 
 
 func (v *vocab) text(id int32) string { return v.arena[v.offsets[id]:v.offsets[id+1]] }
 
-// cut reports whether the token is recognised as a whole wherever the text spells it.
+// cut reports whether the token is recognized as a whole wherever the text spells it.
 func (v *vocab) cut(id int32) bool { return v.types[id] == UserDefined && !v.plain[id] }
 
 // Text is the token's text in the vocabulary. With SentencePiece, ▁ stands for a space and "<0x0A>" for a byte. With

@@ -53,8 +53,8 @@ the new file is complete.`,
 			return err
 		}
 		o.Shape = quant.ShapeFor(n)
-		if most := float64(o.Shape.Params()); n > 2*most {
-			return fmt.Errorf("--params %s, want at most about %.0fB", params, most/1e9)
+		if maxParams := float64(o.Shape.Params()); n > 2*maxParams {
+			return fmt.Errorf("--params %s, want at most about %.0fB", params, maxParams/1e9)
 		}
 		for _, x := range fields {
 			if f.Changed(x.flag) {

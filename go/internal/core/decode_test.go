@@ -432,7 +432,7 @@ func TestEncodeOfHalvesIsTheInverseOfDecode(t *testing.T) {
 					t.Fatalf("%s: %g became %x, want %x", k.Name, v, got, i)
 				}
 			}
-			// Between two neighbours: the middle goes to the even one, its neighbours to the nearer one.
+			// Between two neighbors: the middle goes to the even one, its neighbors to the nearer one.
 			for i := range 0x7f80 {
 				a, b := float64(values[i]), float64(values[i+1])
 				if math.IsInf(b, 0) || e == tensor.EncF16 && i >= 0x7bff {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Err is nil while ctx goes on, and else an error that wraps both ctx.Err and the cause that it was cancelled with, so
-// that errors.Is finds context.Canceled whoever cancelled it and why.
+// Err is nil while ctx goes on, and else an error that wraps both ctx.Err and the cause that it was canceled with, so
+// that errors.Is finds context.Canceled whoever canceled it and why.
 func Err(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {

@@ -164,7 +164,7 @@ func TestControlGroups(t *testing.T) {
 			sys/fs/cgroup/a/cpu.max 150000 100000
 			sys/fs/cgroup/a/b/cpu.max 400000 100000
 		`, 3 << 20, 2 << 20, 1, "container memory limit (memory.high)", "container quota of 1.5 processors"},
-		{"version 2, neighbours took what a looser group allows", `
+		{"version 2, neighbors took what a looser group allows", `
 			proc/self/cgroup 0::/pod/one
 			sys/fs/cgroup/pod/one/memory.max 3145728
 			sys/fs/cgroup/pod/one/memory.current 1048576
