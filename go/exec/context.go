@@ -61,7 +61,7 @@ type Context interface {
 	// Scatter.
 	KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, vAll View)
 	// Attend is grouped-query attention over the caches: y = softmax(scale·q·Kᵀ + mask(positions))·V,
-	// [T, heads, head_dim]. The mask follows from the positions alone: position p sees
+	// [T, heads, head_dim of the values]. The mask follows from the positions alone: position p sees
 	// max(0, p-window+1)…p; slot s holds for it position p - (p-s) mod capacity. = MatMulT, Softcap, mask
 	// (Iota, compare, select), Softmax, MatMulT per head.
 	Attend(q, kAll, vAll, positions, sequences View, p tensor.AttendParams) View

@@ -98,7 +98,7 @@ func (e *Eager) KVStore(k, v, positions, sequences, kCache, vCache View) (kAll, 
 func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p tensor.AttendParams) View {
 	const op = "attend"
 	e.gather(op, &q, &kAll, &vAll)
-	y := e.alloc(op, f32, q.Shape())
+	y := e.alloc(op, f32, withLast(q.Shape(), dim(&vAll, 0)))
 	if e.err != nil {
 		return View{}
 	}

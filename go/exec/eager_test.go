@@ -347,3 +347,16 @@ func TestRopeParamsReachTheCore(t *testing.T) {
 	}
 	require.Equal(t, in[4:], y[4:])
 }
+
+// The head_dim of values may be another than that of keys; of one position, the result is its value.
+func TestAttendTakesValuesOfAnotherWidth(t *testing.T) {
+	e := eager(t, Options{})
+	v, position := f32s(t, "v", 1, 1, 24), i32s(t, "position", 0)
+	require.NoError(t, e.Begin())
+	kAll, vAll := e.KVStore(f32s(t, "k", 1, 1, 8), v, position, View{}, f32s(t, "k cache", 1, 1, 32, 8), f32s(t, "v cache", 1, 1, 32, 24))
+	y := e.Attend(f32s(t, "q", 1, 2, 8), kAll, vAll, position, View{}, tensor.AttendParams{Scale: 1})
+	require.NoError(t, e.End())
+	require.Equal(t, tensor.ShapeOf(1, 2, 24), y.Shape())
+	want := floats(t, v)
+	require.Equal(t, append(want, want...), floats(t, y))
+}

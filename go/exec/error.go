@@ -7,6 +7,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/skeep"
+	"github.com/skeep-project/skeep/go/tensor"
 )
 
 // ErrNoStep is wrapped by the error of an op that is called outside of Begin and End.
@@ -36,7 +37,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// OperandError says which required operand is absent, by its parameter name in Context. It wraps skeep.ErrAbsent.
+// OperandError says which required operand is absent, by its name in tensor.Ops. It wraps skeep.ErrAbsent.
 type OperandError struct{ Name string }
 
 func (e *OperandError) Error() string { return "operand " + e.Name + " is absent" }
@@ -46,20 +47,29 @@ func (e *OperandError) Unwrap() error { return skeep.ErrAbsent }
 
 func absent(operand string) error { return &OperandError{operand} }
 
-// operands are the names of the inputs of ops, in the order in which done is told them.
-var operands = map[string][]string{
-	"embed":    {"table", "ids"},
-	"norm":     {"x", "before", "w", "after"},
-	"project":  {"x", "w[0]", "w[1]", "w[2]", "bias[0]", "bias[1]", "bias[2]"},
-	"matmul_t": {"x", "w"},
-	"logits":   {"x", "w"},
-	"rope":     {"x", "positions", "factors"},
-	"kv_store": {"k", "v", "positions", "sequences", "kCache", "vCache"},
-	"attend":   {"q", "kAll", "vAll", "positions", "sequences"},
-	"glu":      {"gate", "up"},
-	"add":      {"a", "b"},
-	"mul":      {"a", "b"},
-	"softmax":  {"x"},
+// operands are the names of what each op is given, in the order in which done is told of them: those of the core's
+// table, without the results that an op makes itself.
+var operands = operandNames()
+
+func operandNames() map[string][]string {
+	names := map[string][]string{}
+	for info := range tensor.Ops() {
+		var given []string
+		for _, o := range info.Operands {
+			switch {
+			case o.Role == tensor.OperandOut && !strings.HasSuffix(o.Name, "_cache"):
+			case o.List:
+				for i := range 3 {
+					given = append(given, fmt.Sprintf("%s[%d]", o.Name, i))
+				}
+			default:
+				given = append(given, o.Name)
+			}
+		}
+		names[info.Name] = given
+	}
+	names["logits"] = names["matmul_t"] // in the core they are one
+	return names
 }
 
 // fail keeps the first error of the step.
@@ -72,7 +82,7 @@ func (e *Eager) fail(op string, err error) {
 	}
 }
 
-// nameOf is what the documentation of Context calls operand i of an op; "" for an output.
+// nameOf is the name of operand i of an op, "" if the op makes it.
 func nameOf(op string, i int) string {
 	if names := operands[op]; i >= 0 && i < len(names) {
 		return names[i]

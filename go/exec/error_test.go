@@ -60,13 +60,13 @@ var opCases = func() []struct {
 		{"logits", c{in("x", 2, 32), in("w", 4, 32)}, func(c Context, v map[string]View) { c.Logits(v["x"], v["w"], 30) }},
 		{"rope", c{in("x", 2, 2, 8), ids("positions"), optional(in("factors", 4))},
 			func(c Context, v map[string]View) { c.Rope(v["x"], v["positions"], v["factors"], rope) }},
-		{"kv_store", c{in("k", 2, 2, 8), in("v", 2, 2, 8), ids("positions"), optional(ids("sequences")), cache("kCache", true), cache("vCache", true)},
+		{"kv_store", c{in("k", 2, 2, 8), in("v", 2, 2, 8), ids("positions"), optional(ids("sequences")), cache("k_cache", true), cache("v_cache", true)},
 			func(c Context, v map[string]View) {
-				c.KVStore(v["k"], v["v"], v["positions"], v["sequences"], v["kCache"], v["vCache"])
+				c.KVStore(v["k"], v["v"], v["positions"], v["sequences"], v["k_cache"], v["v_cache"])
 			}},
-		{"attend", c{in("q", 2, 4, 8), cache("kAll", false), cache("vAll", false), ids("positions"), optional(ids("sequences"))},
+		{"attend", c{in("q", 2, 4, 8), cache("k_cache", false), cache("v_cache", false), ids("positions"), optional(ids("sequences"))},
 			func(c Context, v map[string]View) {
-				c.Attend(v["q"], v["kAll"], v["vAll"], v["positions"], v["sequences"], tensor.AttendParams{Scale: 1})
+				c.Attend(v["q"], v["k_cache"], v["v_cache"], v["positions"], v["sequences"], tensor.AttendParams{Scale: 1})
 			}},
 		{"glu", c{in("gate", 2, 8), in("up", 2, 8)}, func(c Context, v map[string]View) { c.GLU(v["gate"], v["up"], tensor.GLUSiLU) }},
 		{"add", c{in("a", 2, 8), in("b", 2, 8)}, func(c Context, v map[string]View) { c.Add(v["a"], v["b"]) }},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +19,12 @@ import (
 )
 
 var allFamilies = []string{"llama", "qwen2", "qwen3", "gemma3"}
+
+// Each family that package arch describes can be run, and is tested here.
+func TestEveryArchitectureIsTested(t *testing.T) {
+	require.ElementsMatch(t, arch.Architectures(), allFamilies)
+	require.ElementsMatch(t, arch.Architectures(), slices.Collect(maps.Keys(families)))
+}
 
 // keyCase alters a key that is read. Either the reference follows the change, or the file is refused by a name.
 type keyCase struct {

@@ -23,7 +23,7 @@ type codec interface {
 
 var (
 	errUnknown = errors.New("unknown encoding")
-	errMissing = errors.New("python3 has no package gguf (pip install gguf)")
+	errMissing = errors.New("python3 has no package gguf: pip install gguf, or -own for the vectors of this project")
 )
 
 // python is the package gguf: an implementation that shares nothing with this project.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -13,23 +11,6 @@ import (
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/tensor"
 )
-
-// The bodies of lower instruction sets: the tests of dense operations again, in processes that are held to them.
-func TestDenseOpsAreRightOnLowerInstructionSets(t *testing.T) {
-	const mark = "SKEEP_DENSE_TEST_CHILD"
-	if os.Getenv(mark) != "" || testing.Short() {
-		t.Skip("the child, or -short")
-	}
-	rows := rowsOf("attend")[tensor.EncF32] // best first: this process tests the first one
-	for _, row := range rows[1:] {
-		isa := row.ISA
-		c := exec.Command(os.Args[0], "-test.run=^Test(DenseOps|Norm|GLU|Add|Softmax|Exp|Softcap|Rope|KVStore|Attend)", "-test.count=1")
-		c.Env = append(os.Environ(), "SKEEP_ISA="+isa, mark+"=1")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", isa, err, out)
-		}
-	}
-}
 
 func TestDenseOpsRefuseByName(t *testing.T) {
 	m := newMaker(t, 13)

@@ -85,7 +85,11 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 			return body{"exact", "", "tile/exact_" + k.isa + ".h", "DECODED_PRODUCT(" + k.encoding + ", skeep_" + decoder.name() + ")"}, nil
 		}
 	}
-	return body{}, fmt.Errorf("no file makes %s: %s is missing, and no template serves it", k.name(), own(file))
+	missing := own(file)
+	if k.activation == "a8" {
+		missing += " or " + own("group")
+	}
+	return body{}, fmt.Errorf("no file makes %s: %s is missing, and no template serves it", k.name(), missing)
 }
 
 // decoderFor is the first decoder of the list that a product of k's instruction set may call.

@@ -12,6 +12,9 @@ type kernel struct{ op, encoding, activation, isa, body string }
 
 var instructionSets = []string{"portable", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"}
 
+// rank orders the instruction sets of one architecture: kernels of a row stand best first.
+var rank = map[string]int{"avx2": 1, "avx512": 2, "neon": 1, "neon_dotprod": 2, "neon_i8mm": 3}
+
 const anyActivation = "any"
 
 func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) {
@@ -25,7 +28,7 @@ func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) 
 	seen := map[kernel]bool{}
 	var all []kernel
 	for _, row := range rows {
-		op := ops.find(row[0])
+		op, before := ops.find(row[0]), ""
 		for set := range strings.FieldsSeq(row[3]) {
 			k := kernel{op: row[0], encoding: row[1], activation: row[2], isa: set}
 			switch {
@@ -41,7 +44,10 @@ func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) 
 				return nil, fmt.Errorf("%s: %s: unknown instruction set %q", path, k.name(), set)
 			case seen[k]:
 				return nil, fmt.Errorf("%s: %s stands there twice", path, k.name())
+			case before != "" && rank[before] < rank[set]:
+				return nil, fmt.Errorf("%s: %s: %s must stand in front of %s, the best set comes first", path, k.name(), set, before)
 			}
+			before = set
 			seen[k] = true
 			k.body = op.body
 			all = append(all, k)

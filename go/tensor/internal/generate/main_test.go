@@ -80,7 +80,7 @@ func TestEveryKernelIsFoundByItsName(t *testing.T) {
 			t.Errorf("%s is not defined in %q and %q", k.name(), b.own, b.template)
 		}
 	}
-	if _, err := bodyOf(kernel{op: "matmul_t", encoding: "q9_9", activation: "a8", isa: "avx2"}, kernels, csrc); err == nil || !strings.Contains(err.Error(), "encodings/q9_9/matmul_t_a8_avx2.h is missing") {
+	if _, err := bodyOf(kernel{op: "matmul_t", encoding: "q9_9", activation: "a8", isa: "avx2"}, kernels, csrc); err == nil || !strings.Contains(err.Error(), "encodings/q9_9/matmul_t_a8_avx2.h or encodings/q9_9/group.h is missing") {
 		t.Errorf("a kernel without a file: %v", err)
 	}
 }
@@ -96,6 +96,7 @@ func TestMalformedKernelsAreRefused(t *testing.T) {
 		{"SKEEP_KERNELS(matmul_t, q4_0, a9, portable)", `unknown activation "a9"`},
 		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx3)", `unknown instruction set "avx3"`},
 		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx2)\nSKEEP_KERNELS(matmul_t, q4_0, a8, avx2)", "stands there twice"},
+		{"SKEEP_KERNELS(decode, q4_0, any, portable avx2)", "avx2 must stand in front of portable"},
 	} {
 		path := filepath.Join(t.TempDir(), "kernels.def")
 		if err := os.WriteFile(path, []byte(c.def), 0o600); err != nil {
