@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 )
 
 // A weight is multiplied as it lies in a file. The README shows this function.
-func product(path string) (err error) {
+func product(path string, values []float32) (err error) {
 	pool, err := skeep.NewPool(0) // compute threads, as many as there are processors
 	if err != nil {
 		return err
@@ -28,6 +29,9 @@ func product(path string) (err error) {
 		return err
 	}
 	x, err := skeep.Ambient().Alloc("x", tensor.Dense(tensor.F32), tensor.ShapeOf(1, 96))
+	if err == nil {
+		err = x.WriteFloat32s(values)
+	}
 	if err != nil {
 		return err
 	}
@@ -54,12 +58,17 @@ func product(path string) (err error) {
 func Example() {
 	path := filepath.Join(os.TempDir(), "skeep-example.bin")
 	defer os.Remove(path)
-	err := os.WriteFile(path, make([]byte, 64*96/32*18), 0o600)
+	block := append([]byte{0x00, 0x3c}, bytes.Repeat([]byte{0x99}, 16)...) // 32 weights: scale 1, codes 9 - 8
+	values := make([]float32, 96)
+	for i := range values {
+		values[i] = 1
+	}
+	err := os.WriteFile(path, bytes.Repeat(block, 64*96/32), 0o600)
 	if err == nil {
-		err = product(path)
+		err = product(path, values)
 	}
 	if err != nil {
 		fmt.Println(err)
 	}
-	// Output: [1 64] 0
+	// Output: [1 64] 96
 }
