@@ -434,7 +434,7 @@ SKEEP_API void skeep_step_destroy(skeep_step *step);
 SKEEP_API skeep_status skeep_convert(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *y);
 
 /* Encodes x in the encoding of y, which must have an encode kernel: F32, F16, BF16 and most packed encodings have one.
- * x is floating-point, of any encoding, strides and order, and is decoded on the way; the blocks of x and y run along
+ * x is floating-point, of any encoding, strides and order, and is decoded to F32 first; the blocks of x and y run along
  * the same axis. Dense encodings round to nearest even. Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 give the same blocks as their
  * reference encoder; for the others a search looks for the blocks with the least squared error. The bits depend neither
  * on the number of threads nor on the instruction set. An element that is not finite, or whose block would not be, is
@@ -454,8 +454,9 @@ SKEEP_API skeep_status skeep_quantize_rows(skeep_pool *pool, skeep_step *step, c
 /* Computes y[T, out] = x[T, in] * transpose(w[out, in]). With x in A8 the kernel multiplies integer codes; with x in
  * F32 it decodes w and multiplies floats. The terms of each output element are added in a fixed order, so that no
  * result depends on the number of threads. Subnormal floats (below 2^-126) count as zero, whether they are given or
- * arise; the floating-point control of the calling thread is not changed by that. Weights beyond the range of F32 (an
- * MXFP4 block with a scale byte from 253 on has some) may count as infinite. */
+ * arise; the floating-point control of the calling thread is not changed by that. All sums are in F32: where a term, a
+ * sum of terms, or the product of the scales of two blocks is beyond its range, the result is infinite or NaN, even if
+ * the exact sum is not. */
 SKEEP_API skeep_status skeep_matmul_t(skeep_pool *pool, skeep_step *step, const skeep_view *x, const skeep_view *w,
                                       const skeep_view *y);
 
@@ -466,7 +467,8 @@ SKEEP_API skeep_status skeep_project(skeep_pool *pool, skeep_step *step, const s
                                      const skeep_view *const *w, const skeep_view *const *bias,
                                      const skeep_view *const *y);
 
-/* Computes y[T, n] = scale * table[ids[T], n], decoded. ids are I32 in [0, rows of table). scale is finite. */
+/* Computes y[T, n] = scale * table[ids[T], n]. Elements are decoded to F32 before they are
+ * scaled. ids are I32 in [0, rows of table). scale is finite. */
 SKEEP_API skeep_status skeep_embed(skeep_pool *pool, skeep_step *step, const skeep_view *table, const skeep_view *ids,
                                    float scale, const skeep_view *y);
 

@@ -21,8 +21,12 @@ SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer
           for (size_t h = 2 * (g % 4), i = 0; i < 2; i++, h++) {
             int32_t s = 0;
             for (size_t j = 0; j < 16; j++) s += w[g].code[16 * i + j] * a->qs[16 * h + j];
-            /* The scales first: a large one of the weights may meet a tiny one of the activations. */
-            sum += a->d[h / 2] * w[g].scale[i] * (float)s + a->d[h / 2] * w[g].offset[i] * (float)a->sums[h];
+            /* Without an offset the scales meet first: a large one of the weights may meet a tiny one of the activations. With
+             * one, both terms are small next to either scale and may cancel. */
+            if (w[g].offset[i] == 0)
+              sum += a->d[h / 2] * w[g].scale[i] * (float)s;
+            else
+              sum += a->d[h / 2] * (w[g].scale[i] * (float)s + w[g].offset[i] * (float)a->sums[h]);
           }
         }
         skeep_section_end((skeep_f32_any *)tile->y + (int64_t)t * tile->y_stride + o, sum, k == 0);

@@ -110,6 +110,9 @@ func (o *Options) maxHeader() int64 {
 // A part of a split set is an error unless Options.SinglePart is set, since the other parts cannot be found. Errors are
 // *Error.
 func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
+	if size < 0 {
+		return nil, &Error{File: o.Name, Offset: -1, Err: ErrTruncated, Reason: fmt.Sprintf("a size of %d bytes", size)}
+	}
 	src := source{r: r, size: size}
 	p, err := parse(src.r, src.size, o.Name, o.maxHeader(), o.HeaderOnly)
 	if err != nil {

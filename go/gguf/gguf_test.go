@@ -568,3 +568,12 @@ func TestHundredParts(t *testing.T) {
 	t.Logf("%d parts: %d reads of %d KiB in all, %.0f allocations, %v", parts, c.reads, c.bytes>>10, allocs, took)
 	require.Less(t, allocs, 100.0*parts)
 }
+
+func TestNegativeSizesAreRefused(t *testing.T) {
+	for _, headerOnly := range []bool{false, true} {
+		_, err := Read(bytes.NewReader(nil), -1, Options{HeaderOnly: headerOnly})
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.ErrorIs(t, err, ErrTruncated)
+	}
+}

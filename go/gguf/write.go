@@ -295,6 +295,9 @@ func (w *Writer) nextFile() error {
 
 // finish ends the tensor that is being written, which must be whole, with the padding behind it.
 func (w *Writer) finish() error {
+	if w.plan == nil {
+		return w.fail(ErrPayload, "", "the zero Writer describes no file")
+	}
 	if w.err != nil || w.tensor < 0 {
 		return w.err
 	}
@@ -352,6 +355,9 @@ var errClosed = &Error{Offset: -1, Reason: "the writer is closed", Err: ErrPaylo
 // CopyFrom writes all remaining tensors with the payload of the tensors of f of the same names, which must have the
 // same types and sizes. Canceling ctx ends it.
 func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
+	if w.plan == nil {
+		return w.finish()
+	}
 	for _, t := range w.plan.tensors[w.tensor+1:] {
 		p, err := f.Payload(t.Name)
 		if err != nil {

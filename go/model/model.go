@@ -70,7 +70,7 @@ func (o Options) Check() error {
 	switch e := o.cache(); e {
 	case tensor.EncF32, tensor.EncF16, tensor.EncBF16:
 	default:
-		return fmt.Errorf("%w: KV cache in %s: not supported, want F32, F16 or BF16", ErrUnsupported, e)
+		return fmt.Errorf("%w: KV cache in %s, want F32, F16 or BF16", ErrUnsupported, e)
 	}
 	for _, override := range o.Overrides {
 		if err := override.Check(); err != nil {

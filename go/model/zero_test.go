@@ -33,7 +33,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	defer skeep.OnLeak(nil)
 	for _, zero := range []any{
 		new(skeep.Storage), new(skeep.View), new(skeep.ForwardScope), new(skeep.ModelScope), new(skeep.Mark), new(skeep.Copier), new(skeep.Pool), new(skeep.Step),
-		new(exec.Eager), new(Model), new(Session), new(Divergence), new(tokenizer.Tokenizer), new(gguf.File), new(load.Weights),
+		new(exec.Eager), new(gguf.Writer), new(tokenizer.Decoder), new(Model), new(Session), new(Divergence), new(tokenizer.Tokenizer), new(gguf.File), new(load.Weights),
 		new(resolver.Resolution), new(trace.Recorder), new(tensor.Layout), new(tensor.Shape), new(tensor.Format), new(tensor.Order),
 	} {
 		v := reflect.ValueOf(zero)

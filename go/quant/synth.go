@@ -60,8 +60,9 @@ func ShapeFor(params float64) Shape {
 
 const maxLayers = 4096 // what package arch reads
 
-// Params is the number of parameters.
+// Params is the number of parameters, with at most 4096 layers.
 func (s Shape) Params() int64 {
+	s.Layers = min(s.Layers, maxLayers)
 	total := int64(0)
 	for _, t := range s.tensors() {
 		n, _ := t.Shape.Elements() // checked shapes are small

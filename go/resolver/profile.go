@@ -17,7 +17,7 @@ import (
 // Profile describes the limits of a class of devices. The zero value of a field means "no limit" or "off".
 type Profile struct {
 	Name      string          `json:"name"`
-	Budget    int64           `json:"budget"`    // bytes for everything, mapped pages included; 0 = the machine's memory
+	Budget    int64           `json:"budget"`    // bytes for everything, mapped pages included
 	Strict    bool            `json:"strict"`    // refuse a model instead of dequantizing or exceeding the budget
 	Map       bool            `json:"map"`       // weights may be file pages
 	Threshold int64           `json:"threshold"` // bytes from which memory is off-heap; below it is Go heap
@@ -99,15 +99,23 @@ func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	if p.KV, err = tensor.ParseEncoding(p.KVName); err != nil {
 		return Profile{}, fmt.Errorf("%w: kv: %w", ErrProfile, err)
 	}
+	if p.Budget == 0 && memory > 0 { // a device has memory; what is left out is the machine's
+		return Profile{}, fmt.Errorf("%w: budget is 0, want at least 1", ErrProfile)
+	}
+	return p, p.check()
+}
+
+// check says which number is negative.
+func (p *Profile) check() error {
 	for _, f := range []struct {
 		name  string
 		value int64
 	}{{"budget", p.Budget}, {"threshold", p.Threshold}} {
 		if f.value < 0 {
-			return Profile{}, fmt.Errorf("%w: %s is %d, want at least 0", ErrProfile, f.name, f.value)
+			return fmt.Errorf("%w: %s is %d, want at least 0", ErrProfile, f.name, f.value)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // read sets fields from r, which must hold exactly one JSON object.

@@ -103,6 +103,9 @@ func UseOf(id tensor.ID, tied bool) Use {
 // Resolve decides the form and placement of every tensor and need. It reads only the header. Errors are *RefusedError,
 // *BudgetError, ErrOverride, *tensor.EncodingError and *tensor.ShapeError; each names the tensor.
 func Resolve(q Request) (*Resolution, error) {
+	if err := q.Profile.check(); err != nil {
+		return nil, err
+	}
 	for _, o := range q.Overrides {
 		if err := o.Check(); err != nil {
 			return nil, err

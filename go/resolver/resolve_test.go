@@ -208,6 +208,10 @@ func TestProfiles(t *testing.T) {
 		require.Equal(t, want, p.Name)
 		require.NotEmpty(t, why)
 	}
+	_, err := ReadProfile(strings.NewReader(`{"budget":0,"strict":true}`), 5)
+	require.ErrorIs(t, err, ErrProfile, "no budget would be no limit")
+	_, err = Resolve(Request{Profile: Profile{Budget: -5, Strict: true}, Header: nil})
+	require.ErrorIs(t, err, ErrProfile)
 	p, err := ReadProfile(strings.NewReader(`{"name":"kiosk","budget":1000,"strict":true,"kv":"f32"}`), 5)
 	require.NoError(t, err)
 	require.Equal(t, Profile{Name: "kiosk", Budget: 1000, Strict: true, Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32, KVName: "f32"}, p)

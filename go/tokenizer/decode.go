@@ -88,11 +88,17 @@ func (t *Tokenizer) NewDecoder(o DecodeOptions) *Decoder {
 // Reset discards the bytes that were held back and begins a new stream.
 func (d *Decoder) Reset() {
 	d.held = d.held[:0]
+	if d.t == nil { // the zero Decoder knows no id
+		d.t = new(Tokenizer)
+	}
 	d.strip = d.t.addSpace && !d.o.Continue
 }
 
 // Append appends to dst the text that this token completes, which may be empty.
 func (d *Decoder) Append(dst []byte, id int32) []byte {
+	if d.t == nil {
+		d.Reset()
+	}
 	d.held = d.t.appendToken(d.held, id, d.o.Special, &d.strip)
 	return d.release(dst, false)
 }

@@ -70,9 +70,9 @@ type Recorder struct {
 	failed string
 }
 
-// NewRecorder keeps the latest capacity events; 0 keeps totals only.
+// NewRecorder keeps the latest capacity events, at most 2²⁴; 0 keeps totals only.
 func NewRecorder(capacity int) *Recorder {
-	return &Recorder{ring: make([]Event, 0, max(capacity, 0))}
+	return &Recorder{ring: make([]Event, 0, min(max(capacity, 0), 1<<24))}
 }
 
 // Emit records e. On a nil Recorder it does nothing.

@@ -400,3 +400,20 @@ func TestMatMulOfHugeScalesAndTinyActivations(t *testing.T) {
 		}
 	}
 }
+
+// The terms of scale and offset are floats next to any scale of the activations, though their products with it are not.
+func TestMatMulOfOffsetsThatCancel(t *testing.T) {
+	w := newTensor(t, tensor.Q4_1, 1, 32)
+	copy(w.bytes, []byte{0x00, 0x3c, 0x00, 0xcb}) // scale 1, offset -14
+	for i := 4; i < 20; i++ {
+		w.bytes[i] = 0xff // 15 - 14
+	}
+	x, a, y := newTensor(t, tensor.EncF32, 1, 32), newTensor(t, tensor.A8, 1, 32), newTensor(t, tensor.EncF32, 1, 1)
+	putDense(x.bytes, tensor.EncF32, 3, 3e38)
+	pool := densePool(t, 1)
+	ok(t, core.QuantizeRows(pool, nil, &x.View, &a.View))
+	ok(t, core.MatMulT(pool, nil, &a.View, &w.View, &y.View))
+	if got := floats(y.bytes)[0]; math.Abs(float64(got)/3e38-1) > 1e-5 {
+		t.Errorf("y = %g, want 3e38", got)
+	}
+}

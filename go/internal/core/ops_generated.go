@@ -79,7 +79,7 @@ func MatMulT(p *Pool, s *Step, x, w, y *View) Status {
 	return statusOf(status)
 }
 
-// Embed is skeep_embed: computes y[T, n] = scale * table[ids[T], n], decoded.
+// Embed is skeep_embed: computes y[T, n] = scale * table[ids[T], n].
 func Embed(p *Pool, s *Step, table, ids *View, scale float32, y *View) Status {
 	pool, st := p.Hold(s)
 	if st.Code != OK {
