@@ -102,6 +102,8 @@ ATTEND_INLINE void attend_values(size_t rows, const float *weights, const uint16
   }
 }
 
+_Static_assert(SKEEP_ATTEND_BLOCK <= 64, "a bit for each position of a block");
+
 /* Bit j of the result is set when the product q.k number j, in [begin, end), is not finite. Other elements may be
  * anything. */
 static inline uint64_t attend_overflowed(const float *products, size_t begin, size_t end) {

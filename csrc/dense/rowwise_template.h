@@ -109,8 +109,8 @@ static inline void glu_rows(const struct skeep_rows *o, const uint32_t form) {
       if (form == SKEEP_GLU_RELU) {
         z = v8_mul(v8_max(v8_set(0), g), u);
       } else {
-        /* Two thirds of the power first, so that |act| is at most 1 where the whole power makes it so and the product with up
-         * overflows where the result does; at most 2^-96 of it, so that what up leads back is not lost before. */
+        /* act * 2^n * up. Two thirds of the power of two are applied before up: then |act| is at most 1 whenever act * 2^n is, and
+         * the product with up overflows only where the result does. Not less than 2^-96, or act would underflow first. */
         v8 n;
         const v8 act = v8_gate(g, form, &n), third = v8_round(v8_mul(n, v8_set(1 / 3.0f)));
         const v8 before = v8_max(v8_set(-96), v8_add(third, third)), left = v8_sub(n, before);

@@ -75,11 +75,12 @@ static inline skeep_view check_new(uint32_t encoding, uint32_t rank, const int64
   return v;
 }
 
-/* An open file of so many bytes, of content or, when that is NULL, zeros. It has no name any more. */
+/* An open file without a name, of so many bytes: those of content or, when that is NULL, zeros. */
 static inline int check_file(const void *content, size_t bytes) {
-  char name[] = "/tmp/skeep-test-XXXXXX";
-  const int fd = mkstemp(name);
-  NEED(fd >= 0 && unlink(name) == 0);
+  FILE *unnamed = tmpfile();
+  NEED(unnamed != NULL);
+  const int fd = dup(fileno(unnamed));
+  NEED(fd >= 0 && fclose(unnamed) == 0);
   NEED(content ? write(fd, content, bytes) == (ssize_t)bytes : ftruncate(fd, (off_t)bytes) == 0);
   return fd;
 }
