@@ -38,15 +38,20 @@ const (
 	Skip                     // not loaded: the model does not use it
 )
 
-// WeightForm is the form in which a weight will be loaded. Place decides its memory separately.
+// WeightForm is the form in which a weight will be loaded. Place decides its memory separately. A weight has one form,
+// whatever reads it: products, and look-ups of its rows.
 type WeightForm struct {
 	Action   Action
 	Encoding tensor.Encoding
-	Order    tensor.Order
-	Map      bool  // may be file pages: the bytes are those of the file, in the same order
-	Bytes    int64 // in this form
+	Order    tensor.Order // as stored (row-major), or the order that the kernel of products is fastest from: feed order
+	Map      bool         // may be file pages: the bytes are those of the file, in the same order
+	Bytes    int64        // in this form
+	Gain     float64      // products of one token in feed order, times as fast as as stored; 0: there is no choice
 	Reason   string
 }
+
+// Reordered reports whether the weight is a copy of its blocks in another order than that of the file: feed order.
+func (f WeightForm) Reordered() bool { return f.Action == Keep && f.Order != tensor.Order{} }
 
 func (f WeightForm) String() string {
 	switch {
@@ -54,8 +59,8 @@ func (f WeightForm) String() string {
 		return "not loaded"
 	case f.Action == Dequantize:
 		return "dequantized to " + f.Encoding.String()
-	case f.Order != tensor.Order{}:
-		return f.Encoding.String() + " in " + f.Order.String()
+	case f.Reordered():
+		return f.Encoding.String() + " in feed order"
 	}
 	return f.Encoding.String() + " as stored"
 }
@@ -74,17 +79,21 @@ func (e *RefusedError) Error() string {
 		e.Tensor, e.Op, e.Encoding, shown.Name(e.Profile), e.Multiple)
 }
 
-// Form decides the form of one weight. A packed weight for which a kernel exists stays packed, in the order that the
-// best runnable kernel reads. A weight without a kernel is dequantized once at load, with the cost stated in Reason, or
-// refused by a strict profile. Errors: *RefusedError, *tensor.EncodingError, *tensor.ShapeError.
-func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
-	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
+// Form decides the form of one weight by itself. A packed weight for which a kernel exists stays packed, in feed order if
+// products gain by that; whether memory suffices for all such weights is for Resolve to say. A weight without a kernel is
+// dequantized once at load, with the cost stated in Reason, or refused by a strict profile. Form reads only the Profile,
+// Kernels, Processor and Exact of q. Errors: *RefusedError, *tensor.EncodingError, *tensor.ShapeError.
+func Form(w Weight, q Request) (WeightForm, error) { return q.form(w, "") }
+
+// form is Form; asStored, if there is one, is why a weight is to stay as stored although feed order is faster.
+func (q *Request) form(w Weight, asStored string) (WeightForm, error) {
 	if w.Use == 0 {
 		return WeightForm{Action: Skip, Encoding: w.Encoding, Reason: "this model does not use it"}, nil
 	}
 	if err := tensor.FormatOf(w.Encoding).Check(); err != nil {
-		return f, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
+		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
 	}
+	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
 	if w.Use&Elementwise != 0 {
 		if w.Encoding == tensor.EncF32 {
 			f.Reason = "its ops read F32"
@@ -92,55 +101,109 @@ func Form(w Weight, p Profile, kernels tensor.Kernels) (WeightForm, error) {
 		}
 		return dequantize(w, tensor.EncF32, "its ops read only F32")
 	}
-	for _, need := range []struct {
-		use Use
-		op  tensor.Op
-	}{{Multiplied, tensor.OpMatMulT}, {Gathered, tensor.OpDecode}} {
-		if w.Use&need.use == 0 {
-			continue
-		}
-		k, found := best(kernels, need.op, w.Encoding)
-		if !found {
-			if p.Strict {
-				d, err := dequantize(w, tensor.EncF32, "")
-				if err != nil {
-					return d, err
-				}
-				return f, &RefusedError{Profile: p.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(d.Bytes) / float64(w.Bytes), Op: need.op.String()}
-			}
-			return dequantize(w, tensor.EncF32, "no "+need.op.String()+" kernel for "+w.Encoding.String())
-		}
-		if need.use == Multiplied {
-			f.Order = k.Order
-			f.Map = k.Order == tensor.Order{}
-			f.Reason = fmt.Sprintf("%s kernel reads it %s", k.ISA, orderReason(k.Order))
-		} else if f.Reason == "" {
-			f.Reason = "rows are decoded when they are looked up"
-		} else {
-			f.Reason += "; rows are decoded when they are looked up"
-		}
+	r := q.readers(w)
+	switch {
+	case r.missing != 0:
+		return q.unreadable(w, r.missing)
+	case w.Use&Multiplied == 0:
+	case r.feed == nil:
+		f.Reason = r.stored.ISA + " kernel reads it as stored"
+	case r.stored == nil:
+		f.Order, f.Map = r.feed.Order, false
+		f.Reason = fmt.Sprintf("%s kernel reads it only in order %s", r.feed.ISA, r.feed.Order)
+	case r.gain < worthwhile:
+		f.Reason = r.stored.ISA + " kernel reads it as stored; feed order would gain nothing"
+	case asStored != "":
+		f.Gain = r.gain
+		f.Reason = fmt.Sprintf("%s kernel reads it as stored; feed order would be %s, but %s", r.stored.ISA, r.faster, asStored)
+	default:
+		f.Gain, f.Order, f.Map = r.gain, r.feed.Order, false
+		f.Reason = fmt.Sprintf("%s kernel reads it in order %s, %s", r.feed.ISA, r.feed.Order, r.faster)
 	}
-	return f, nil
+	return f.gathered(w), nil
 }
 
-func orderReason(o tensor.Order) string {
-	if (o == tensor.Order{}) {
-		return "as stored"
+// gathered adds to the reason what look-ups do.
+func (f WeightForm) gathered(w Weight) WeightForm {
+	const lookups = "rows are decoded when they are looked up"
+	switch {
+	case w.Use&Gathered == 0:
+	case f.Reason == "":
+		f.Reason = lookups
+	default:
+		f.Reason += "; " + lookups
 	}
-	return "fastest in order " + o.String()
+	return f
 }
 
-// best returns the best kernel of op for a weight, in any order. It prefers kernels with integer activations, as
-// package exec does.
-func best(kernels tensor.Kernels, op tensor.Op, e tensor.Encoding) (tensor.KernelInfo, bool) {
-	for _, o := range kernels.Orders(op, e) {
-		for _, activation := range []tensor.Encoding{tensor.A8, tensor.EncF32} {
-			if k, found := kernels.Find(op, e, activation, o); found {
-				return k, true
-			}
+// readers is by what a weight can be read as it is: its products as stored and in feed order, on the same activations,
+// nil where no kernel runs here; and its rows when they are looked up, which is possible in every order or in none.
+type readers struct {
+	stored, feed *tensor.KernelInfo
+	missing      tensor.Op // the op that has no kernel at all for the encoding; 0: none
+	gain         float64   // 0 when one of the two is missing, or nothing is known
+	faster       string    // the gain, for people
+}
+
+// readers finds the kernels by which package exec would read a weight. Feed order is the order other than row-major
+// that the first of the rows has.
+func (q *Request) readers(w Weight) (r readers) {
+	if _, found := q.Kernels.Find(tensor.OpDecode, w.Encoding, tensor.AnyEncoding, tensor.Order{}); !found && w.Use&Gathered != 0 {
+		r.missing = tensor.OpDecode
+	}
+	for _, o := range q.Kernels.Orders(tensor.OpMatMulT, w.Encoding) {
+		k, found := q.reader(w.Encoding, o)
+		switch {
+		case !found:
+		case o == tensor.Order{}:
+			r.stored = &k
+		case r.feed == nil && w.Shape.Rank >= 2:
+			r.feed = &k
 		}
 	}
-	return tensor.KernelInfo{}, false
+	if r.stored != nil && r.feed != nil && r.stored.Activation != r.feed.Activation {
+		r.feed = nil // the order of bytes must not change results
+	}
+	switch {
+	case r.stored == nil && r.feed == nil && w.Use&Multiplied != 0:
+		r.missing = tensor.OpMatMulT
+	case r.stored == nil || r.feed == nil:
+	case !r.fills(w):
+	case q.Exact: // measured for the integer form of activations alone
+	default:
+		var family string
+		r.gain, family = Gain(q.Processor, w.Encoding)
+		r.faster = fmt.Sprintf("%.2f times as fast on %s", r.gain, family)
+		if family != q.Processor || family == families[0] {
+			r.faster = fmt.Sprintf("about %.2f times as fast (not measured on this processor)", r.gain)
+		}
+	}
+	return r
+}
+
+// fills reports whether a weight has enough rows for one panel of feed order.
+func (r *readers) fills(w Weight) bool {
+	return w.Shape.Dims[w.Shape.Rank-2] >= int64(r.feed.Order.Panel)
+}
+
+// reader is the kernel by which products read weights of an encoding in an order. As package exec, it prefers one for
+// the integer form of activations, unless results are to be exact.
+func (q *Request) reader(e tensor.Encoding, o tensor.Order) (tensor.KernelInfo, bool) {
+	if !q.Exact {
+		if k, found := q.Kernels.Find(tensor.OpMatMulT, e, tensor.A8, o); found {
+			return k, true
+		}
+	}
+	return q.Kernels.Find(tensor.OpMatMulT, e, tensor.EncF32, o)
+}
+
+// unreadable is the form of a weight for which op has no kernel: dense, or refused.
+func (q *Request) unreadable(w Weight, op tensor.Op) (WeightForm, error) {
+	f, err := dequantize(w, tensor.EncF32, "no "+op.String()+" kernel for "+w.Encoding.String())
+	if err == nil && q.Profile.Strict {
+		err = &RefusedError{Profile: q.Profile.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(f.Bytes) / float64(w.Bytes), Op: op.String()}
+	}
+	return f, err
 }
 
 // dequantize returns the form of w decoded to a dense encoding; the cost is appended to the reason.

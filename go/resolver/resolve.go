@@ -19,7 +19,10 @@ type Request struct {
 	Header    arch.Header
 	Profile   Profile
 	Platform  Platform
-	Kernels   tensor.Kernels
+	Kernels   tensor.Kernels // all rows of the kernel table
+	Processor string         // the family of the processor, a column of the table of gains; others count as unknown
+	Available int64          // bytes of memory that can be had now; 0: unknown
+	Exact     bool           // products take F32 activations
 	Overrides []Override
 	Unused    []string // tensors that the model does not read
 	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
@@ -30,8 +33,15 @@ type Request struct {
 // over uniform ones, later over earlier ones, and all of them over the resolver and a strict profile.
 type Override struct {
 	Pattern string
-	Form    string // "keep", or the dense type to dequantize to: "f32", "f16", "bf16"; "" does not override the form
-	Place   string // "heap", "offheap", "mapped"; "" does not override the placement
+	// Form is one of:
+	//   - "stored": the order of the file. Weights are private copies in feed order only if something else asks for it.
+	//   - "feed": the order that the kernel is fastest from, whatever the profile and the memory. With a pattern that has
+	//     wildcards, weights that gain nothing by it stay as stored; with a name, such a weight is an error.
+	//   - "keep": packed, in the order that the resolver chooses; an error if no kernel reads the encoding.
+	//   - "f32", "f16", "bf16": the dense type to dequantize to.
+	//   - "": the form is not overridden.
+	Form  string
+	Place string // "heap", "offheap", "mapped"; "" does not override the placement
 }
 
 // DenseF32OnHeap returns overrides that dequantize every tensor to F32 on the Go heap.
@@ -114,25 +124,31 @@ func Resolve(q Request) (*Resolution, error) {
 	tensors := q.Header.Tensors()
 	r := &Resolution{Profile: q.Profile, byName: make(map[string]int, len(tensors))}
 	tied := !slices.ContainsFunc(tensors, func(t arch.TensorInfo) bool { return t.Name == tensor.IDOf(tensor.Output, -1).String() })
-	for _, t := range tensors {
+	weights := make([]Weight, len(tensors))
+	for i, t := range tensors {
 		w := Weight{Name: t.Name, Encoding: t.Encoding, Shape: t.Shape, Bytes: t.Bytes}
-		d := Decision{Name: t.Name, Stored: t.Encoding, IsWeight: true}
 		if id, known := tensor.ParseID(t.Name); known {
-			d.Role, w.Role = id.Role.String(), id.Role
-			w.Use = UseOf(id, tied)
+			w.Role, w.Use = id.Role, UseOf(id, tied)
 		}
 		if slices.Contains(q.Unused, t.Name) {
 			w.Use = 0
 		}
-		form, place := q.override(t.Name)
-		var err error
-		if d.Form, err = formed(w, form, q); err != nil {
-			return nil, err
+		weights[i] = w
+	}
+	forms, err := q.forms(weights)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range weights {
+		d := Decision{Name: w.Name, Stored: w.Encoding, Form: forms[i], IsWeight: true}
+		if id, known := tensor.ParseID(w.Name); known {
+			d.Role = id.Role.String()
 		}
 		if d.Form.Action == Skip {
 			d.Reason = d.Form.Reason
 		} else {
-			need := Need{Name: t.Name, Bytes: d.Form.Bytes, Scope: tensor.Model, Map: d.Form.Map, FileBytes: d.Form.Map}
+			_, place := q.override(w.Name)
+			need := Need{Name: w.Name, Bytes: d.Form.Bytes, Scope: tensor.Model, Map: d.Form.Map, FileBytes: d.Form.Map}
 			if d.Spec, err = placed(need, place, q); err != nil {
 				return nil, err
 			}
@@ -143,7 +159,6 @@ func Resolve(q Request) (*Resolution, error) {
 	for _, n := range q.Needs {
 		_, place := q.override(n.Name)
 		d := Decision{Name: n.Name, Role: n.Name, Form: WeightForm{Bytes: n.Bytes}}
-		var err error
 		if d.Spec, err = placed(n, place, q); err != nil {
 			return nil, err
 		}
@@ -151,7 +166,7 @@ func Resolve(q Request) (*Resolution, error) {
 		r.add(d)
 	}
 	for _, o := range q.Overrides {
-		if !slices.ContainsFunc(r.Decisions, func(d Decision) bool { ok, _ := path.Match(o.Pattern, d.Name); return ok }) {
+		if !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return (d.IsWeight || o.Form == "") && o.matches(d.Name) }) {
 			return nil, fmt.Errorf("%w: pattern %q matches no tensor", ErrOverride, o.Pattern)
 		}
 	}
@@ -228,7 +243,7 @@ func (o Override) Check() error {
 		return fmt.Errorf("%w: pattern %q is malformed", ErrOverride, o.Pattern)
 	}
 	if _, ok := formNames[strings.ToLower(o.Form)]; !ok {
-		return fmt.Errorf("%w: form %q for %q, want keep, f32, f16 or bf16", ErrOverride, o.Form, o.Pattern)
+		return fmt.Errorf("%w: form %q for %q, want stored, feed, keep, f32, f16 or bf16", ErrOverride, o.Form, o.Pattern)
 	}
 	if _, ok := placeNames[strings.ToLower(o.Place)]; !ok {
 		return fmt.Errorf("%w: placement %q for %q, want heap, offheap or mapped", ErrOverride, o.Place, o.Pattern)
@@ -236,21 +251,26 @@ func (o Override) Check() error {
 	return nil
 }
 
-var formNames = map[string]tensor.Encoding{"": 0, "keep": 0, "f32": tensor.EncF32, "f16": tensor.EncF16, "bf16": tensor.EncBF16}
+// formNames are the forms that overrides know, with the encoding of those that are dense.
+var formNames = map[string]tensor.Encoding{"": 0, "stored": 0, "feed": 0, "keep": 0, "f32": tensor.EncF32, "f16": tensor.EncF16, "bf16": tensor.EncBF16}
 var placeNames = map[string]tensor.Domain{"": 0, "heap": tensor.Heap, "offheap": tensor.OffHeap, "mapped": tensor.Mapped}
 
-// override returns the form and placement that overrides demand of a name, "" when none does.
-func (q Request) override(name string) (form, place string) {
+// matches reports whether the override is for a tensor or need of this name.
+func (o Override) matches(name string) bool {
+	ok, err := path.Match(o.Pattern, name)
+	return ok && err == nil
+}
+
+// override returns what overrides demand of a name: the form, with the pattern that has it, and the placement, in
+// lower case, "" when none does.
+func (q *Request) override(name string) (form Override, place string) {
 	for _, uniform := range []bool{true, false} { // per-tensor overrides come last and win
 		for _, o := range q.Overrides {
-			if (o.Pattern == "*") != uniform {
-				continue
-			}
-			if ok, err := path.Match(o.Pattern, name); err != nil || !ok {
+			if (o.Pattern == "*") != uniform || !o.matches(name) {
 				continue
 			}
 			if o.Form != "" {
-				form = strings.ToLower(o.Form)
+				form = Override{Pattern: o.Pattern, Form: strings.ToLower(o.Form)}
 			}
 			if o.Place != "" {
 				place = strings.ToLower(o.Place)
@@ -260,29 +280,97 @@ func (q Request) override(name string) (form, place string) {
 	return form, place
 }
 
-// formed applies an override to the form of a weight. Dense ops read F32 and nothing else, so overrides
-// are about matrices: operands of dense ops stay out of them.
-func formed(w Weight, override string, q Request) (WeightForm, error) {
-	if override == "" || w.Use == 0 || w.Use&Elementwise != 0 {
-		return Form(w, q.Profile, q.Kernels)
+// forms decides the form of every weight. The choice between the orders is one for the whole model, except for weights
+// with an override: feed order if the profile is not strict and twice the bytes of the re-ordered weights are available.
+func (q *Request) forms(weights []Weight) ([]WeightForm, error) {
+	forms := make([]WeightForm, len(weights))
+	private := int64(0) // bytes of weights in feed order
+	for i, w := range weights {
+		var err error
+		if forms[i], err = q.formed(w, ""); err != nil {
+			return nil, err
+		}
+		if forms[i].Reordered() {
+			private += forms[i].Bytes
+		}
+	}
+	why := q.keeps(private)
+	if why == "" {
+		return forms, nil
+	}
+	for i, w := range weights {
+		if forms[i].Reordered() {
+			var err error
+			if forms[i], err = q.formed(w, why); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return forms, nil
+}
+
+// keeps says why all weights stay as stored although feed order, with private copies of so many bytes, is faster; ""
+// when they do not.
+func (q *Request) keeps(private int64) string {
+	available := q.Available
+	if q.Profile.Budget > 0 {
+		available = min(available, q.Profile.Budget)
+	}
+	switch {
+	case private == 0:
+	case q.Profile.Strict:
+		return "profile " + shown.Name(q.Profile.Name) + " is strict"
+	case available == 0:
+		return "how much memory is available is unknown"
+	case private > available/2:
+		return fmt.Sprintf("the copies take %s of %s available, which is more than half", Size(private), Size(available))
+	}
+	return ""
+}
+
+// formed is the form of a weight as an override demands it, or the resolver's own. Dense ops read F32 and nothing else,
+// so overrides are about matrices: operands of dense ops stay out of them. asStored is as for form.
+func (q *Request) formed(w Weight, asStored string) (WeightForm, error) {
+	o, place := q.override(w.Name)
+	named := !strings.ContainsAny(o.Pattern, `*?[\`)
+	if place == "mapped" && asStored == "" {
+		asStored = "an override has it mapped"
+	}
+	if o.Form == "" || w.Use == 0 || w.Use&Elementwise != 0 && !(o.Form == "feed" && named) {
+		return q.form(w, asStored)
 	}
 	if err := tensor.FormatOf(w.Encoding).Check(); err != nil {
 		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
 	}
-	to := formNames[override]
-	if override != "keep" && to != w.Encoding {
+	r := q.readers(w)
+	cannot := func(format string, args ...any) (WeightForm, error) {
+		return WeightForm{}, fmt.Errorf("%w: tensor %q cannot %w", ErrOverride, w.Name, fmt.Errorf(format, args...))
+	}
+	switch {
+	case o.Form == "feed" && (r.feed == nil || r.missing != 0):
+		if named {
+			return cannot("be in feed order: no matmul_t kernel reads %s so", w.Encoding)
+		}
+	case o.Form == "feed" && !named && (w.Use&Multiplied == 0 || !r.fills(w)):
+		// only products gain by the order
+	case o.Form == "feed":
+		f := WeightForm{Encoding: w.Encoding, Order: r.feed.Order, Bytes: w.Bytes, Gain: r.gain}
+		f.Reason = fmt.Sprintf("override: %s kernel reads it in order %s", r.feed.ISA, r.feed.Order)
+		return f.gathered(w), nil
+	case o.Form == "stored" && r.stored == nil && r.missing == 0 && w.Use&Multiplied != 0:
+		return cannot("stay as stored: no matmul_t kernel reads %s so", w.Encoding)
+	case o.Form == "stored":
+		asStored = "an override keeps it as stored"
+	case o.Form != "keep" && formNames[o.Form] != w.Encoding:
 		reason := "override"
-		if to == tensor.EncF16 {
+		if formNames[o.Form] == tensor.EncF16 {
 			reason += ", refused at load when a value exceeds 65504"
 		}
-		return dequantize(w, to, reason)
+		return dequantize(w, formNames[o.Form], reason)
+	case r.missing != 0:
+		return cannot("stay %s: no %s kernel reads it", w.Encoding, r.missing)
 	}
-	if w.Use&Multiplied != 0 {
-		if _, found := best(q.Kernels, tensor.OpMatMulT, w.Encoding); !found {
-			return WeightForm{}, fmt.Errorf("%w: tensor %q cannot stay %s: no matmul_t kernel reads it", ErrOverride, w.Name, w.Encoding)
-		}
-	}
-	return WeightForm{Encoding: w.Encoding, Map: true, Bytes: w.Bytes, Reason: "override"}, nil
+	return q.form(w, asStored)
 }
 
 func placed(n Need, override string, q Request) (tensor.AllocationSpec, error) {

@@ -1,5 +1,5 @@
 // Package machine tells what this process may use of the machine: processor cores within affinity and
-// container quota, memory within the container's limit. It reads an fs.FS rooted at /, so that any
+// container quota, memory within the container's limit, the family of the processor. It reads an fs.FS rooted at /, so that any
 // topology can be tested on any machine.
 package machine
 
@@ -25,6 +25,7 @@ type Machine struct {
 	Memory        int64  // installed, or the container's limit when lower; 0 unknown
 	Available     int64  // that can be had now without swapping; 0 unknown
 	MemoryReason  string
+	Processor     string // family of the processor, one of those in processor.go, or Unknown
 }
 
 // Here reads the machine this process runs on.
@@ -47,6 +48,7 @@ func Read(root fs.FS, affinity []int) Machine {
 	var m Machine
 	m.Threads, m.ThreadsReason = threads(root, affinity)
 	m.Memory, m.Available, m.MemoryReason = memory(root)
+	m.Processor = processor(text(root, "proc/cpuinfo"))
 	return m
 }
 
