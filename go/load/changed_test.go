@@ -82,11 +82,13 @@ func TestCutFilesEndLoads(t *testing.T) {
 						r, err := resolver.Resolve(resolver.Request{Header: s.File, Profile: p, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: overrides})
 						require.NoError(t, err)
 						if c.late {
-							c.o.Mapped = func(m *skeep.Storage) error {
-								if m.Name() == of.Path {
-									return cut()
+							seen := 0
+							c.o.Progress = func(p load.Progress) {
+								if info, ok := s.File.Tensor(p.Tensor); ok && info.File == part {
+									if seen++; seen == 2 { // the first one had it mapped
+										require.NoError(t, cut())
+									}
 								}
-								return nil
 							}
 						} else {
 							require.NoError(t, cut())

@@ -106,15 +106,31 @@ type Options struct {
 	// read as usual and Note is called.
 	Direct bool
 	Note   func(text string)
-	// Mapped is called with the mapping of each file before tensors alias it, for example to give advice or to lock
-	// pages. An error ends the load.
-	Mapped func(*skeep.Storage) error
+	// Available is how many bytes of memory can be had; 0: unknown. If the copies of re-ordered weights need more, Load
+	// fails before it reads any payload.
+	Available int64
+	// Progress is called before each weight that is not used in place, and at the end.
+	Progress func(Progress)
+}
+
+// Progress says how far a load is. Bytes are those of the weights that are not used in place, in their new forms.
+type Progress struct {
+	Tensor      string // the next one; "" at the end
+	Done, Total int64
+}
+
+// Work is what a load has done with some of the weights.
+type Work struct {
+	Weights int
+	Bytes   int64
+	Elapsed time.Duration
 }
 
 // Weights holds the loaded tensors of a model. It is safe for concurrent use.
 type Weights struct {
-	views map[string]skeep.View
-	maps  []*skeep.Storage
+	views     map[string]skeep.View
+	maps      []*skeep.Storage
+	reordered Work
 }
 
 // View returns a loaded tensor by name. ok is false if the resolution skipped it or it does not exist.
@@ -125,6 +141,9 @@ func (w *Weights) View(name string) (v skeep.View, ok bool) {
 
 // Mappings lists the mapped files that weights alias, one for each part.
 func (w *Weights) Mappings() []*skeep.Storage { return w.maps }
+
+// Reordered is how many weights are private copies in feed order, and how long it took to make them.
+func (w *Weights) Reordered() Work { return w.reordered }
 
 // loader is one load.
 type loader struct {
@@ -140,9 +159,16 @@ type loader struct {
 // which the caller must close, also when Load fails. Canceling ctx ends the load between two tensors. Errors name the
 // tensor. A value that is too large for the decided form is an *OverflowError. A file that changed since its header was
 // read is an error that names it and wraps skeep.ErrChanged, or skeep.ErrFault if a mapped page no longer exists.
+//
+// Weights that are converted are read from file pages where these can be mapped, and the pages are given back after each
+// weight: at no time does a process hold more than one of them twice.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
 	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
 	defer func() { err = errors.Join(err, l.closeDirect()) }()
+	progress, err := l.begin(r)
+	if err != nil {
+		return nil, err
+	}
 	for i, t := range s.File.Tensors() {
 		if err := ended.Err(ctx); err != nil {
 			return nil, fmt.Errorf("load: %w", err)
@@ -153,6 +179,11 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		}
 		if d.Form.Action == resolver.Skip {
 			continue
+		}
+		copied := !l.used(d)
+		if copied && o.Progress != nil {
+			progress.Tensor = t.Name
+			o.Progress(progress)
 		}
 		start := time.Now()
 		v, err := l.tensor(t, d)
@@ -167,17 +198,50 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		}
 		l.out.views[t.Name] = v.WithValue(skeep.ValueWeight | uint32(i))
 		o.Trace.Emit(trace.Event{Kind: trace.Load, Name: "weight", Tensor: t.Name, Layer: -1, Bytes: v.Bytes(), Detail: d.Reason, Start: start, Elapsed: time.Since(start)})
+		if copied {
+			progress.Done += d.Form.Bytes
+		}
+		if d.Form.Reordered() {
+			w := &l.out.reordered
+			w.Weights, w.Bytes, w.Elapsed = w.Weights+1, w.Bytes+v.Bytes(), w.Elapsed+time.Since(start)
+		}
+	}
+	if progress.Tensor = ""; o.Progress != nil && progress.Total > 0 {
+		o.Progress(progress)
 	}
 	return l.out, nil
 }
 
+// begin sums what is to be done, and checks that there is memory for it.
+func (l *loader) begin(r *resolver.Resolution) (p Progress, err error) {
+	reordered := int64(0)
+	for _, d := range r.Decisions {
+		if d.IsWeight && d.Form.Action != resolver.Skip && !l.used(d) {
+			p.Total += d.Form.Bytes
+		}
+		if d.Form.Reordered() {
+			reordered += d.Form.Bytes
+		}
+	}
+	if l.Available > 0 && reordered > l.Available {
+		return p, fmt.Errorf("load: %w: copies of weights in feed order take %s, and %s are available; as stored they need none", skeep.ErrMemory,
+			resolver.Size(reordered), resolver.Size(l.Available))
+	}
+	return p, nil
+}
+
+// used reports whether a decision is to use the bytes of the source where they lie.
+func (l *loader) used(d resolver.Decision) bool {
+	return d.Form.Action == resolver.Keep && !d.Form.Reordered() &&
+		(d.Spec.Domain == tensor.Mapped || l.Memory != nil && d.Spec.Domain == tensor.Heap && d.Spec.Alignment == 1)
+}
+
 // tensor brings one tensor into its form and place.
 func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, error) {
-	asStored := d.Form.Action == resolver.Keep && d.Form.Order == tensor.Order{}
-	if asStored && (d.Spec.Domain == tensor.Mapped || l.inPlace(d)) {
+	if l.used(d) {
 		return l.stored(t)
 	}
-	if asStored {
+	if d.Form.Action == resolver.Keep && !d.Form.Reordered() {
 		return l.read(t, d.Spec, l.into)
 	}
 	from, err := l.source(t)
@@ -197,22 +261,21 @@ func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, err
 	return v, errors.Join(err, from.close())
 }
 
-// inPlace reports whether a decision is to read the source's memory where it lies.
-func (l *loader) inPlace(d resolver.Decision) bool {
-	return l.Memory != nil && d.Spec.Domain == tensor.Heap && d.Spec.Alignment == 1
-}
-
 // temporary is a view that serves one conversion.
 type temporary struct {
 	view  skeep.View
 	scope *skeep.ModelScope // nil when the view is of the source itself
 }
 
+// close ends a conversion: the copy of the stored form is freed, or the pages of the file are given back.
 func (t temporary) close() error {
-	if t.scope == nil {
-		return nil
+	if t.scope != nil {
+		return t.scope.Close()
 	}
-	return t.scope.Close()
+	if s := t.view.Storage(); s.Spec().Domain == tensor.Mapped {
+		return s.Advise(0, s.Size(), skeep.DontNeed)
+	}
+	return nil
 }
 
 // source is the stored form of a tensor for a conversion: the file's bytes where they can be read in
@@ -220,6 +283,9 @@ func (t temporary) close() error {
 func (l *loader) source(t arch.TensorInfo) (temporary, error) {
 	if p := l.Platform(); p.CanMap || p.InMemory {
 		v, err := l.stored(t)
+		if err == nil && v.Domain() == tensor.Mapped { // begin to read all of it
+			err = v.Storage().Advise(0, v.Storage().Size(), skeep.WillNeed)
+		}
 		return temporary{view: v}, err
 	}
 	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace))
@@ -270,9 +336,6 @@ func (l *loader) part(i int) (*skeep.Storage, error) {
 		return nil, fmt.Errorf("%w; load mode read does not need mapping", err)
 	}
 	l.out.maps = append(l.out.maps, s)
-	if l.Mapped != nil {
-		return s, l.Mapped(s)
-	}
 	return s, nil
 }
 

@@ -142,14 +142,12 @@ func TestCancelAndFailuresLeaveNothing(t *testing.T) {
 	require.NoError(t, err)
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	stop := errors.New("no room")
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		o    load.Options
 		want error
 	}{
 		"canceled": {canceled, load.Options{}, context.Canceled},
-		"refused":  {context.Background(), load.Options{Mapped: func(*skeep.Storage) error { return stop }}, stop},
 	} {
 		scope := skeep.NewModelScope(name)
 		_, err := load.Load(c.ctx, s, r, scope, c.o)

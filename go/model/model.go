@@ -49,6 +49,8 @@ type Options struct {
 	// vocabulary or the context before anything is loaded. Of the model's methods it may use Arch, Tokenizer,
 	// Resolution, Context and Example; it must not close the model. An error ends Open.
 	Prepare func(*Model) error
+	// Progress is called while weights are copied, decoded or re-ordered.
+	Progress func(load.Progress)
 	// Explain is called with the resolution before any payload is read. An error ends Open.
 	Explain func(*resolver.Resolution) error
 }
@@ -220,7 +222,10 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		m.note(fmt.Sprintf("weights are read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
 	}
 	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
-		Pool: m.pool, Trace: o.Trace, Mapped: m.mapped(o.Load), Direct: o.Load == LoadDirect, Note: m.note}); err != nil {
+		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: d.available, Progress: o.Progress}); err != nil {
+		return m, err
+	}
+	if err = m.keepPages(o.Load); err != nil {
 		return m, err
 	}
 	if m.net, err = newNetwork(d.arch, m.weights); err != nil {
@@ -264,22 +269,31 @@ func vocabSize(h arch.Header) int64 {
 	return -1
 }
 
-// mapped is what a load mode does with each mapping.
-func (m *Model) mapped(mode LoadMode) func(*skeep.Storage) error {
-	return func(s *skeep.Storage) error {
-		switch mode {
-		case LoadLocked:
-			err := s.Lock()
-			if err == nil {
-				return nil
-			}
-			m.note(fmt.Sprintf("weights are prewarmed instead of locked: %v", err))
-			fallthrough
-		case LoadPrewarm:
-			return s.Advise(0, s.Size(), skeep.WillNeed)
-		}
+// keepPages locks or prewarms, as a load mode asks, the weights that are file pages. It comes after the load, so that
+// the pages of weights that were copied are not among them.
+func (m *Model) keepPages(mode LoadMode) error {
+	if mode != LoadLocked && mode != LoadPrewarm {
 		return nil
 	}
+	for _, d := range m.resolution.Decisions {
+		v, ok := m.weights.View(d.Name)
+		if !ok || v.Domain() != tensor.Mapped {
+			continue
+		}
+		s := v.Storage()
+		if mode == LoadLocked {
+			err := s.Lock()
+			if err == nil {
+				continue
+			}
+			m.note(fmt.Sprintf("weights are prewarmed instead of locked: %v", err))
+			mode = LoadPrewarm
+		}
+		if err := s.Advise(0, s.Size(), skeep.WillNeed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *Model) note(text string) { m.notes = append(m.notes, text) }
@@ -292,6 +306,7 @@ type decision struct {
 	kvFormat   tensor.Format
 	threads    int
 	memory     int64 // of the machine; 0 unknown
+	available  int64 // of that, now
 }
 
 // Resolve makes the decisions that Open would make for the file at path, without loading anything. It needs only the
@@ -326,7 +341,7 @@ func decide(s load.Source, o Options) (d decision, err error) {
 		return d, err
 	}
 	here := machine.Here()
-	d.memory = here.Memory
+	d.memory, d.available = here.Memory, here.Available
 	d.threads = o.Threads
 	if d.threads == 0 {
 		d.threads = min(here.Threads, maxThreads)

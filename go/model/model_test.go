@@ -64,8 +64,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if underRace {
 		t.Skip("allocations are not counted under the race detector")
 	}
-	for _, exact := range []bool{false, true} {
-		m := tiny(t, Options{Exact: exact, Context: 256})
+	check := func(name string, m *Model) {
 		s := session(t, m)
 		ctx := context.Background()
 		ids := make([]int32, 1)
@@ -80,11 +79,21 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		}
 		slab := s.eager.Slab()
 		offHeap := skeep.Stats().Bytes
-		require.Zero(t, testing.AllocsPerRun(100, decode), "exact %v", exact)
+		require.Zero(t, testing.AllocsPerRun(100, decode), name)
 		require.Equal(t, slab, s.eager.Slab())
 		require.Equal(t, offHeap, skeep.Stats().Bytes)
 		require.Zero(t, slab.Overflow.Count)
 		require.LessOrEqual(t, slab.Peak, slab.Bytes/2)
+	}
+	path := embeddedIn(t, "q4_0")
+	for _, exact := range []bool{false, true} {
+		check(fmt.Sprintf("exact %v", exact), tiny(t, Options{Exact: exact, Context: 256}))
+		for _, form := range []string{"stored", "feed"} {
+			m, err := Open(context.Background(), path, Options{Exact: exact, Context: 256, Overrides: in(form)})
+			require.NoError(t, err)
+			check(fmt.Sprintf("%s, exact %v", form, exact), m)
+			require.NoError(t, m.Close())
+		}
 	}
 }
 

@@ -477,8 +477,9 @@ type Memory struct {
 	Heap           int64 `json:"heap"`            // Go heap objects
 	OffHeap        int64 `json:"offheap"`         // C-allocated
 	Mapped         int64 `json:"mapped"`          // file pages in the address space
-	MappedResident int64 `json:"mapped_resident"` // mapped bytes that are in memory now
+	MappedResident int64 `json:"mapped_resident"` // mapped bytes that are in the page cache now, of whichever process
 	Slab           int64 `json:"slab"`            // the slab of the session's steps, part of OffHeap
 	KV             int64 `json:"kv"`              // the session's caches
 	Resident       int64 `json:"resident"`        // of the whole process
+	Private        int64 `json:"private"`         // of that, what belongs to this process alone; the rest is pages of files
 }

@@ -199,3 +199,18 @@ func TestGain(t *testing.T) {
 		require.Equal(t, c.family, family, "%+v", c)
 	}
 }
+
+func TestFaster(t *testing.T) {
+	r, err := Resolve(feedRequest(t, "mobile_2gb", 0))
+	require.NoError(t, err)
+	ratio, bytes := r.Faster()
+	const q4, rest = (1000 + 1024) * 32 * 18, 256*4*210 + 1024*32*34 + 15*32*18 + 1024*32*2
+	const q5 = 1024 * 32 * 22
+	require.EqualValues(t, mixedFeed, bytes)
+	require.InDelta(t, (q4+q5+rest)/(q4/2.0+q5/1.1+rest), ratio, 1e-9)
+	r, err = Resolve(feedRequest(t, "desktop", 1<<40))
+	require.NoError(t, err)
+	ratio, bytes = r.Faster()
+	require.Equal(t, 1.0, ratio)
+	require.Zero(t, bytes)
+}

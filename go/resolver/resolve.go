@@ -55,6 +55,7 @@ type Decision struct {
 	Name     string // tensor name, or the need's
 	Role     string // as GGUF names it; "kv", "slab", … for needs, "" when the name has none
 	Stored   tensor.Encoding
+	Use      Use        // of a weight
 	Form     WeightForm // for needs: bytes only
 	Spec     tensor.AllocationSpec
 	Reason   string // of form and placement together
@@ -140,7 +141,7 @@ func Resolve(q Request) (*Resolution, error) {
 		return nil, err
 	}
 	for i, w := range weights {
-		d := Decision{Name: w.Name, Stored: w.Encoding, Form: forms[i], IsWeight: true}
+		d := Decision{Name: w.Name, Stored: w.Encoding, Use: w.Use, Form: forms[i], IsWeight: true}
 		if id, known := tensor.ParseID(w.Name); known {
 			d.Role = id.Role.String()
 		}
@@ -207,6 +208,28 @@ func (r *Resolution) In(domain tensor.Domain) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// Faster says what feed order would gain where weights stay as stored: how many times as fast all products of one token
+// would be, and how many bytes of private memory that takes. Without such weights it returns 1 and 0.
+func (r *Resolution) Faster() (ratio float64, bytes int64) {
+	now, then := 0.0, 0.0
+	for _, d := range r.Decisions {
+		if d.Use&Multiplied == 0 {
+			continue
+		}
+		n := float64(d.Form.Bytes)
+		now += n
+		if d.Form.Gain >= worthwhile && !d.Form.Reordered() {
+			bytes += d.Form.Bytes
+			n /= d.Form.Gain
+		}
+		then += n
+	}
+	if bytes == 0 {
+		return 1, 0
+	}
+	return now / then, bytes
 }
 
 // Explain writes one line with the reason for every decision, then the totals. The text is stable.

@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/skeep-project/skeep/go/embedded"
 	"github.com/skeep-project/skeep/go/internal/machine"
+	"github.com/skeep-project/skeep/go/internal/shown"
+	"github.com/skeep-project/skeep/go/load"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -94,6 +97,11 @@ func modelArg(args []string) (path string, isFile bool) {
 
 func openModel(c *cobra.Command, args []string, o model.Options) (*model.Model, error) {
 	path, isFile := modelArg(args)
+	show, wipe := progress(time.Second)
+	if show != nil {
+		o.Progress = func(p load.Progress) { show(p.Done, p.Total, "loading "+shown.Name(p.Tensor)) }
+	}
+	defer wipe()
 	if !isFile {
 		return model.OpenBytes(c.Context(), path, embedded.Model(), o)
 	}

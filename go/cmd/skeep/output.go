@@ -155,22 +155,31 @@ func (o shownWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
-func writeModel(c *cobra.Command, path string, progress *func(quant.Progress), work func() (*quant.Report, error)) error {
-	wipe := ""
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		wipe = "\r\x1b[K"
-		var last time.Time
-		*progress = func(p quant.Progress) {
-			if now := time.Now(); now.Sub(last) > 100*time.Millisecond {
-				last = now
-				fmt.Fprintf(os.Stderr, "%s%3d %% %s", wipe, 100*p.Done/max(1, p.Total), shown.Name(p.Tensor))
-			}
+// progress shows how far some work is on a line that it writes again and again, once the work has taken longer than
+// after; wipe removes the line. Where nobody looks, show is nil.
+func progress(after time.Duration) (show func(done, total int64, what string), wipe func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil, func() {}
+	}
+	const clear = "\r\x1b[K"
+	next := time.Now().Add(after)
+	return func(done, total int64, what string) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(100 * time.Millisecond)
+			fmt.Fprintf(os.Stderr, "%s%3d %% %s", clear, 100*done/max(1, total), what)
 		}
+	}, func() { fmt.Fprint(os.Stderr, clear) }
+}
+
+// writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
+func writeModel(c *cobra.Command, path string, told *func(quant.Progress), work func() (*quant.Report, error)) error {
+	show, wipe := progress(0)
+	if show != nil {
+		*told = func(p quant.Progress) { show(p.Done, p.Total, shown.Name(p.Tensor)) }
 	}
 	start := time.Now()
 	r, err := work()
-	fmt.Fprint(os.Stderr, wipe)
+	wipe()
 	if err != nil {
 		return err
 	}
