@@ -272,10 +272,16 @@ func (t temporary) close() error {
 	if t.scope != nil {
 		return t.scope.Close()
 	}
-	if s := t.view.Storage(); s.Spec().Domain == tensor.Mapped {
-		return s.Advise(0, s.Size(), skeep.DontNeed)
-	}
+	advise(t.view, skeep.DontNeed)
 	return nil
+}
+
+// advise gives advice about the bytes of a view if they are file pages. The system may refuse it: pages that the process
+// has locked stay.
+func advise(v skeep.View, a skeep.Advice) {
+	if s := v.Storage(); s != nil && v.Domain() == tensor.Mapped {
+		_ = s.Advise(0, s.Size(), a)
+	}
 }
 
 // source is the stored form of a tensor for a conversion: the file's bytes where they can be read in
@@ -283,9 +289,7 @@ func (t temporary) close() error {
 func (l *loader) source(t arch.TensorInfo) (temporary, error) {
 	if p := l.Platform(); p.CanMap || p.InMemory {
 		v, err := l.stored(t)
-		if err == nil && v.Domain() == tensor.Mapped { // begin to read all of it
-			err = v.Storage().Advise(0, v.Storage().Size(), skeep.WillNeed)
-		}
+		advise(v, skeep.WillNeed)
 		return temporary{view: v}, err
 	}
 	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace))

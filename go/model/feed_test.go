@@ -160,3 +160,11 @@ func TestFeedOrderByNameNeedsAKernel(t *testing.T) {
 	m := tiny(t, Options{Overrides: in("feed")}) // a pattern takes what there is
 	require.Zero(t, m.Forms().Feed)
 }
+
+// Every encoding with a kernel in feed order has a gain, also on a processor of which nothing is known.
+func TestGainsAreComplete(t *testing.T) {
+	for _, e := range fed(t) {
+		ratio, _ := resolver.Gain("", e)
+		require.Positive(t, ratio, e)
+	}
+}

@@ -161,14 +161,22 @@ func progress(after time.Duration) (show func(done, total int64, what string), w
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil, func() {}
 	}
+	return progressOn(os.Stderr, after)
+}
+
+func progressOn(to io.Writer, after time.Duration) (show func(done, total int64, what string), wipe func()) {
 	const clear = "\r\x1b[K"
-	next := time.Now().Add(after)
+	next, shown := time.Now().Add(after), false
 	return func(done, total int64, what string) {
-		if now := time.Now(); now.After(next) {
-			next = now.Add(100 * time.Millisecond)
-			fmt.Fprintf(os.Stderr, "%s%3d %% %s", clear, 100*done/max(1, total), what)
+			if now := time.Now(); !now.Before(next) {
+				next, shown = now.Add(100*time.Millisecond), true
+				fmt.Fprintf(to, "%s%3d %% %s", clear, 100*done/max(1, total), what)
+			}
+		}, func() {
+			if shown {
+				fmt.Fprint(to, clear)
+			}
 		}
-	}, func() { fmt.Fprint(os.Stderr, clear) }
 }
 
 // writeModel runs what writes a model at path, says how far it is where somebody looks, and what came of it.
