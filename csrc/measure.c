@@ -101,10 +101,10 @@ uint64_t skeep_measure_huge(uint64_t address, uint64_t bytes) {
   FILE *f = fopen("/proc/self/smaps", "re");
   if (!f) return 0;
   char line[512];
-  unsigned long long from = 0, to = 0, kib;
+  unsigned long long a, b, from = 0, to = 0, kib;
   double huge = 0;
   while (fgets(line, sizeof line, f)) {
-    if (sscanf(line, "%llx-%llx ", &from, &to) == 2) continue;
+    if (sscanf(line, "%llx-%llx ", &a, &b) == 2) from = a, to = b; /* "Anon..." begins with a digit, too */
     const uint64_t first = from > address ? from : address, last = to < address + bytes ? to : address + bytes;
     if (first >= last) continue;
     if (sscanf(line, "AnonHugePages: %llu", &kib) == 1 || sscanf(line, "FilePmdMapped: %llu", &kib) == 1)

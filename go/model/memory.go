@@ -69,24 +69,59 @@ type FormCount struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// TokenBytes is the number of weight bytes that are read to compute one token: each weight of a product once, and the
-// embedding rows that are looked up. It is 0 in Options.Prepare, when no weights are loaded.
-func (m *Model) TokenBytes() (n int64) {
+// Work is what a step has to do at least.
+type Work struct {
+	Weights    int64 // bytes of the weights of products, of their biases and of norms, each read once
+	KV         int64 // bytes of the caches that are read
+	Operations int64 // multiplications and additions of products with weights
+}
+
+// Work is that of a step that adds so many tokens to a sequence of position tokens and computes the logits of the last
+// one. A table that is both looked up in and multiplied counts once; rows that are only looked up do not count. It is
+// zero in Options.Prepare, when no weights are loaded.
+func (m *Model) Work(position, tokens int) (w Work) {
 	if m.net == nil {
-		return 0
+		return w
 	}
-	add := func(views ...View) {
+	read := func(views ...View) {
 		for _, v := range views {
 			if !v.IsZero() {
-				n += v.Bytes()
+				w.Weights += v.Bytes()
 			}
 		}
 	}
-	for _, l := range m.net.layers {
-		add(l.qkv[:]...)
-		add(l.gateUp[:]...)
-		add(l.out, l.down, l.attnNorm, l.ffnNorm, l.postAttnNorm, l.postFFNNorm, l.qNorm, l.kNorm)
+	multiply := func(rows int, views ...View) {
+		read(views...)
+		for _, v := range views {
+			if !v.IsZero() {
+				n, _ := v.Shape().Elements() // of a loaded tensor
+				w.Operations += 2 * int64(rows) * n
+			}
+		}
 	}
-	add(m.net.head, m.net.outputNorm)
-	return n
+	for i := range m.net.layers {
+		l := &m.net.layers[i]
+		multiply(tokens, l.qkv[:]...)
+		multiply(tokens, l.gateUp[:]...)
+		multiply(tokens, l.out, l.down)
+		read(l.qkvBias[:]...)
+		read(l.outBias, l.attnNorm, l.ffnNorm, l.postAttnNorm, l.postFFNNorm, l.qNorm, l.kNorm)
+		if l.Heads == 0 {
+			continue
+		}
+		seen := position + tokens
+		if l.Window > 0 {
+			seen -= max(0, position-l.Window+1)
+		}
+		for _, dim := range []int{l.KeyDim, l.ValueDim} {
+			n, _ := m.kvFormat.Bytes(tensor.ShapeOf(int64(seen), int64(l.KVHeads), int64(dim))) // smaller than the caches
+			w.KV += n
+		}
+	}
+	multiply(1, m.net.head)
+	read(m.net.outputNorm)
+	return w
 }
+
+// TokenBytes is the number of weight bytes that are read to compute one token: Work's Weights.
+func (m *Model) TokenBytes() int64 { return m.Work(0, 1).Weights }

@@ -123,6 +123,16 @@ func Types() []string {
 	return names
 }
 
+// TypeName is the name of the type that general.file_type says in a number, "" when it is none of a whole model.
+func TypeName(fileType int64) string {
+	for _, m := range mixes {
+		if int64(m.fileType) == fileType {
+			return m.name
+		}
+	}
+	return ""
+}
+
 // parseType finds a mix by its name, or by that of a format, in any case.
 func parseType(name string) (mix, error) {
 	upper := strings.ToUpper(name)

@@ -30,7 +30,7 @@ The exit status is 1 when a strict profile refuses the model.`,
 		Example: "  skeep explain model.gguf\n  skeep explain model.gguf --profile mobile_2gb\n  skeep explain model.gguf --why blk.0.attn_q.weight",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	format := outputFlag(c)
+	format := outputFlag(c, "table")
 	options := modelFlags(c)
 	c.Flags().StringVar(&why, "why", "", "print the decision for this tensor only")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -175,7 +175,7 @@ func TestOutputIsNoInput(t *testing.T) {
 	// Standard output that goes into an input.
 	for i, args := range [][]string{
 		{"run", "FILE", "-p", "1+1="}, {"inspect", "FILE"}, {"explain", "FILE"}, {"dump", "FILE", "output_norm.weight"}, {"tokenize", "FILE"},
-		{"perplexity", "FILE", "text.txt"}, {"perplexity", "tiny.gguf", "FILE"}, {"quantize", "FILE", "--type", "q8_0", "--dry-run"},
+		{"perplexity", "FILE", "text.txt"}, {"bench", "FILE", "-p", "1", "-n", "0", "-r", "1"}, {"perplexity", "tiny.gguf", "FILE"}, {"quantize", "FILE", "--type", "q8_0", "--dry-run"},
 		{"explain", "tiny.gguf", "--profile", "./FILE"}, {"run", "--trace", "FILE"}, {"run", "--cpuprofile", "FILE"}, {"synth", "FILE"},
 		{"quantize", "tiny.gguf", "FILE", "--type", "q8_0"},
 		{"run", "FILE", "-n", "0"}, {"inspect", "FILE", "--nope"}, {"explain", "FILE", "more"}, {"explain", "--profile=./FILE", "-o", "xml"}, // wrong otherwise

@@ -80,7 +80,7 @@ data. The exit status is then 1 if anything was found.`,
 		Example: "  skeep inspect model.gguf\n  skeep inspect model.gguf --tensors 'blk.0.*' -o json\n  skeep inspect model.gguf --check",
 		Args:    cobra.ExactArgs(1),
 	}
-	format := outputFlag(c)
+	format := outputFlag(c, "table")
 	c.Flags().BoolVar(&metadataOnly, "metadata", false, "print only the metadata")
 	c.Flags().StringVar(&glob, "tensors", "", "print only tensors whose name matches this pattern, such as 'blk.0.*'")
 	c.Flags().BoolVar(&check, "check", false, "read the tensor data and report data that looks damaged")

@@ -27,7 +27,7 @@ func kernelsCommand() *cobra.Command {
 		Example: "  skeep kernels\n  SKEEP_ISA=portable skeep kernels -o json",
 		Args:    cobra.NoArgs,
 	}
-	format := outputFlag(c)
+	format := outputFlag(c, "table")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		rows := kernelRows(core.Kernels(), core.ISA())
 		t := table{columns: []string{"op", "encoding", "activation", "order", "isa", "selected", "reason"}}

@@ -84,7 +84,7 @@ multiplied directly from the pages of the file, without a copy.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
-		quantizeCommand(), synthCommand())
+		benchCommand(), quantizeCommand(), synthCommand())
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	strict(root)

@@ -262,7 +262,7 @@ func TestForeignNames(t *testing.T) {
 		"inspect FILE", "inspect FILE -o csv", "inspect FILE -o md", "inspect FILE --check", "inspect FILE --metadata",
 		"explain FILE", "explain FILE -o md", "explain FILE -o csv", "run FILE -p 1+1= -n 2", "run FILE -p 1+1= -n 2 -o json", "tokenize FILE --bos",
 		"quantize FILE --type q8_0 --dry-run", "quantize FILE --type q8_0 --dry-run -o md", "quantize FILE out.gguf --type q8_0", "dump FILE token_embd.weight --range 0:1",
-		"dump FILE x\x1b", "perplexity FILE text.txt", "nope\x1b", "run FILE --nope\x1b", "inspect FILE\x1b",
+		"dump FILE x\x1b", "perplexity FILE text.txt", "bench FILE -p 2 -n 2 -r 1", "bench FILE -p 2 -n 0 -r 1 -o csv", "nope\x1b", "run FILE --nope\x1b", "inspect FILE\x1b",
 	} {
 		for _, name := range []string{"keys.gguf", "names.gguf", "tiny\x1b.gguf"} {
 			args := strings.Fields(strings.ReplaceAll(line, "FILE", name))

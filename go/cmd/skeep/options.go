@@ -26,7 +26,7 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 	f.StringVar(&name, "profile", "", "device profile: "+strings.Join(resolver.ProfileNames(), ", ")+", or a JSON file (default: chosen by the memory of this machine)")
 	f.StringArrayVar(&forms, "form", nil, "form of the tensors whose name matches a pattern: 'PATTERN=stored|feed|keep|f32|f16|bf16' (stored, feed: order of the blocks); may be repeated; any other pattern beats '*', otherwise the last match wins")
 	f.StringArrayVar(&places, "place", nil, "memory for the tensors whose name matches a pattern: 'PATTERN=heap|offheap|mapped'; may be repeated; any other pattern beats '*', otherwise the last match wins")
-	f.IntVar(&o.Threads, "threads", 0, "number of compute threads (default: the performance cores that this process may use)")
+	f.IntVarP(&o.Threads, "threads", "t", 0, "number of compute threads (default: the performance cores that this process may use)")
 	f.IntVar(&o.Context, "ctx", 0, "maximum number of tokens in the context (default: the model's own maximum, but not more than 4096)")
 	f.IntVar(&o.Chunk, "chunk", 512, "process the prompt in steps of at most this many tokens")
 	f.StringVar(&load, "load", load, fmt.Sprintf("how weights get into memory: one of %v", model.LoadModes))

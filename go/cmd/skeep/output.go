@@ -52,10 +52,10 @@ func (n number) MarshalJSON() ([]byte, error) {
 
 var outputFormats = []string{"table", "json", "csv", "md"}
 
-// outputFlag adds -o to a command that prints a table.
-func outputFlag(c *cobra.Command) *string {
+// outputFlag adds -o to a command that prints a table, with the format that it usually has.
+func outputFlag(c *cobra.Command, usual string) *string {
 	format := new(string)
-	c.Flags().StringVarP(format, "output", "o", "table", "output format: "+strings.Join(outputFormats, ", "))
+	c.Flags().StringVarP(format, "output", "o", usual, "output format: "+strings.Join(outputFormats, ", "))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {

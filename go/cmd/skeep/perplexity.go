@@ -32,7 +32,7 @@ two sets of predictions are compared.`,
 		Example: "  skeep perplexity model.gguf text.txt\n  skeep perplexity model.gguf text.txt --against-exact -o json",
 		Args:    cobra.ExactArgs(2),
 	}
-	format := outputFlag(c)
+	format := outputFlag(c, "table")
 	options := modelFlags(c)
 	c.Flags().BoolVar(&against, "against-exact", false, "also evaluate with --exact, and compare the predictions")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {

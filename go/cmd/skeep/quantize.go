@@ -42,7 +42,7 @@ fails, an existing file of that name stays unchanged. A value that its new forma
   skeep quantize model-f16.gguf --type Q4_K_M --dry-run     only list the formats`,
 		Args: cobra.RangeArgs(1, 2),
 	}
-	format := outputFlag(c)
+	format := outputFlag(c, "table")
 	typeFlags(c, &o.Type, &o.Pure)
 	_ = c.MarkFlagRequired("type")
 	c.Flags().IntVar(&o.Threads, "threads", 0, "number of threads (default: the performance cores that this process may use)")

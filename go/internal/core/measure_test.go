@@ -1,6 +1,9 @@
 package core_test
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
@@ -25,6 +28,26 @@ func TestMeasuringReadsAStorageOfAnySizeAndLeavesItOpen(t *testing.T) {
 			require.Equal(t, core.ErrClosed, st.Code)
 		}
 	}
+}
+
+// The system's own list of mappings, read in another way.
+func TestHugeBytesAreThoseOfTheMapping(t *testing.T) {
+	const bytes = 32 << 20
+	s, st := core.Allocate(bytes, 0)
+	require.Equal(t, core.OK, st.Code)
+	defer core.Close(s, nil)
+	require.Equal(t, core.OK, core.MeasureTouch(newPool(t, 1), s).Code)
+	got, st := core.HugeBytes(s)
+	require.Equal(t, core.OK, st.Code)
+	info, _ := core.InfoOf(s)
+	maps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(maps), fmt.Sprintf("%08x-%08x ", info.Address, info.Address+bytes))
+	if !found {
+		t.Skip("the system has joined the memory with its neighbour")
+	}
+	_, after, _ = strings.Cut(after, "AnonHugePages:")
+	require.Equal(t, strings.Fields(after)[0], fmt.Sprint(got>>10))
 }
 
 func TestMeasuringCountsMultiplicationsWhereTheInstructionSetHasSome(t *testing.T) {

@@ -26,6 +26,7 @@ type Machine struct {
 	Available     int64  // that can be had now without swapping; 0 unknown
 	MemoryReason  string
 	Processor     string // family of the processor, one of those in processor.go, or Unknown
+	ProcessorName string // what it calls itself; "" unknown
 }
 
 // Here reads the machine this process runs on.
@@ -48,7 +49,8 @@ func Read(root fs.FS, affinity []int) Machine {
 	var m Machine
 	m.Threads, m.ThreadsReason = threads(root, affinity)
 	m.Memory, m.Available, m.MemoryReason = memory(root)
-	m.Processor = processor(text(root, "proc/cpuinfo"))
+	info := text(root, "proc/cpuinfo")
+	m.Processor, m.ProcessorName = processor(info), processorName(info)
 	return m
 }
 

@@ -200,6 +200,11 @@ func TestControlGroups(t *testing.T) {
 	require.EqualValues(t, 1<<20, Read(root, nil).Memory, "a blank in a path")
 }
 
+func TestTheProcessorCallsItselfByItsModel(t *testing.T) {
+	require.Equal(t, "Some CPU @ 2 GHz", Read(fstest.MapFS{"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Some  CPU @ 2 GHz \nprocessor\t: 1\nmodel name\t: other\n")}}, nil).ProcessorName)
+	require.Empty(t, Read(fstest.MapFS{"proc/cpuinfo": {Data: []byte("processor\t: 0\nBogoMIPS\t: 50.00\n")}}, nil).ProcessorName)
+}
+
 func TestHere(t *testing.T) {
 	m := Here()
 	t.Logf("%+v", m)

@@ -45,3 +45,13 @@ func processor(cpuinfo []byte) string {
 	}
 	return Unknown
 }
+
+// processorName is what /proc/cpuinfo calls the first processor.
+func processorName(info []byte) string {
+	for line := range strings.Lines(string(info)) {
+		if key, name, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.Join(strings.Fields(name), " ")
+		}
+	}
+	return ""
+}
