@@ -1,26 +1,36 @@
-// Speed of products whose weights do not fit into any cache, compared with the memory bandwidth measured in the same
-// run.
+// Speed of products of the kernel table, compared with what the machine can do at most.
 //
-//   bench_matmul [--mib=512] [--n=4096] [--out=4096] [google/benchmark flags]
+//   bench_matmul [--isa=SET,...|all] [--threads=N,...] [--mib=N] [google/benchmark flags]
 //
-// The weights fill a buffer with matrices of out rows and n columns; one iteration multiplies all of them, as a
-// model does with its layers. Repetitions are interleaved at random, so that a busy moment of the machine touches all
-// cases; the summary behind the table takes medians. SKEEP_ISA chooses the instruction set. Without a filter
-// the weights that are common are measured; --benchmark_filter=. takes every product of the kernel table.
+// A case is named ENCODING/ORDER/SET/ROWSxCOLUMNS/TOKENS/THREADS, for example Q4_0/row_major/avx512/4096x14336/1/2; the
+// exact products of packed weights are called ENCODING-exact. --benchmark_filter=REGEX chooses among them: without it,
+// common encodings in all of their orders with all threads, which takes less than three minutes on two cores;
+// --benchmark_filter=. takes everything. --isa (default: the set that SKEEP_ISA and the machine give) runs the cases
+// once for each instruction set, --threads (default: 1 and the number of processors) takes any number.
+// --benchmark_out=FILE writes all samples as JSON.
+//
+// The weights are a buffer of four times the largest cache, or as much as half of the available memory allows, or
+// --mib. Every product takes the next matrix of that buffer, as a model does with its layers, so that no cache helps.
+// The limits are measured first, for each number of threads: reading the same buffer with one sequential stream per
+// thread, and multiplying 8-bit integers in registers. Repetitions of all cases are interleaved at random, so that a
+// busy moment of the machine touches all alike; printed are medians.
 #include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "measure.h"
 #include "skeep.h"
 
 namespace {
@@ -33,218 +43,293 @@ void check(skeep_status s, const char *what) {
   std::exit(2);
 }
 
-uint64_t mib = 512;
-int64_t columns = 4096, rows = 4096;
-constexpr uint32_t kMaxThreads = 2;
-constexpr int64_t kMaxTokens = 64;
+// Shapes of real models: the narrowing matrices of TinyLlama 1.1B and Llama 3 8B, the output layer of Gemma 3 270M.
+struct Shape {
+  int64_t rows, columns;
+};
+constexpr Shape kShapes[] = {{2048, 5632}, {4096, 14336}, {262144, 640}};
+constexpr int64_t kMaxRows = 262144, kMaxColumns = 14336;
+constexpr int64_t kTokens[] = {1, 4, 32, 512}, kMaxTokens = 512;
 
-struct Machine {
+uint64_t available_memory() {
+  uint64_t kib = 0;
+  char line[256];
+  if (FILE *f = std::fopen("/proc/meminfo", "r")) {
+    while (std::fgets(line, sizeof line, f))
+      if (std::sscanf(line, "MemAvailable: %lu", &kib) == 1) break;
+    std::fclose(f);
+  }
+  return kib << 10;
+}
+
+// What the machine can do with a number of threads, per second.
+struct Limits {
+  double read, multiply;
+};
+
+class Machine {
+ public:
   skeep_storage weights, activations, outputs;
   uint64_t bytes;
-  skeep_pool *pool[kMaxThreads + 1];
-  const char *data;
 
-  // Every 16-bit word is a number near 1, whichever float type reads it: no case meets a subnormal or an infinity,
-  // and one buffer serves all encodings.
-  Machine() : bytes(mib << 20) {
+  explicit Machine(uint64_t mib) : bytes(mib ? mib << 20 : skeep_measure_bytes(available_memory())) {
     check(skeep_storage_allocate(bytes, 0, &weights), "weights");
-    check(skeep_storage_allocate(uint64_t(kMaxTokens) * columns * 8, 0, &activations), "activations");
-    check(skeep_storage_allocate(uint64_t(kMaxTokens) * rows * 4, 0, &outputs), "outputs");
+    check(skeep_storage_allocate(uint64_t(kMaxTokens) * kMaxColumns * 8, 0, &activations), "activations");
+    check(skeep_storage_allocate(uint64_t(kMaxTokens) * kMaxRows * 4, 0, &outputs), "outputs");
     skeep_storage_info info;
     check(skeep_storage_info_of(weights, &info), "weights");
-    data = reinterpret_cast<const char *>(info.address);
+    // Two or four bytes from anywhere are a float between 2^-7 and 2, whichever type and order reads them: no case
+    // meets a subnormal number or an infinity, and one buffer serves all encodings in all orders.
     uint64_t s = 88172645463325252u;
     for (uint64_t *p = reinterpret_cast<uint64_t *>(info.address), *end = p + bytes / 8; p < end; p++) {
       s ^= s << 13, s ^= s >> 7, s ^= s << 17;
-      *p = (s & 0x83ff83ff83ff83ffu) | 0x3c003c003c003c00u;
+      *p = (s & 0x8383838383838383u) | 0x3c3c3c3c3c3c3c3cu;
     }
+    huge_ = skeep_measure_huge(info.address, info.bytes);
     check(skeep_storage_info_of(activations, &info), "activations");
     float *x = reinterpret_cast<float *>(info.address);
-    for (int64_t i = 0; i < kMaxTokens * columns; i++) x[i] = float(std::sin(double(i) * 12.9898));
-    for (uint32_t t = 1; t <= kMaxThreads; t++) check(skeep_pool_create(t, 0, &pool[t]), "pool");
+    for (int64_t i = 0; i < kMaxTokens * kMaxColumns; i++) x[i] = float(std::sin(double(i) * 12.9898));
   }
-};
-Machine &machine() {
-  static Machine m;
-  return m;
-}
 
-// Adds the 64-bit words of [p, p + bytes), reading eight long rows at once, as products do.
-uint64_t read_rows(const char *p, uint64_t bytes) {
-  typedef uint64_t vec __attribute__((vector_size(32), aligned(1), may_alias));
-  const uint64_t row = bytes / 8 / 64 * 64;
-  vec sum[4] = {};
-  for (uint64_t k = 0; k < row; k += 64)
-    for (int r = 0; r < 8; r++) {
-      const char *q = p + r * row + k;
-      __builtin_prefetch(q + 1024, 0, 3);
-      sum[r % 4] += *reinterpret_cast<const vec *>(q) + *reinterpret_cast<const vec *>(q + 32);
+  skeep_pool *Pool(uint32_t threads) {
+    skeep_pool *&pool = pools_[threads];
+    if (!pool) check(skeep_pool_create(threads, 0, &pool), "pool");
+    return pool;
+  }
+
+  // Measures a number of threads, or gives what was measured before.
+  const Limits &Limit(uint32_t threads) {
+    const auto found = limits_.find(threads);
+    if (found != limits_.end()) return found->second;
+    std::vector<double> read, multiply;
+    for (int i = 0; i < 5; i++) {
+      double seconds, operations;
+      check(skeep_measure_read(Pool(threads), weights, &seconds), "read");
+      read.push_back(double(bytes) / seconds);
+      check(skeep_measure_multiply(Pool(threads), &operations, &seconds), "multiply");
+      multiply.push_back(operations > 0 ? operations / seconds : 0);
     }
-  const vec all = sum[0] + sum[1] + (sum[2] + sum[3]);
-  return all[0] + all[1] + all[2] + all[3];
-}
-
-// Threads take the next piece when they are free: with a fixed share for each, all would wait for the slowest
-// processor.
-void read_pieces(const char *data, uint64_t bytes, std::atomic<uint64_t> *next, uint64_t *sum) {
-  constexpr uint64_t kPiece = 1 << 20;
-  uint64_t s = 0;
-  for (uint64_t at; (at = next->fetch_add(kPiece)) + kPiece <= bytes;) s += read_rows(data + at, kPiece);
-  *sum = s;
-}
-
-void read_bandwidth(benchmark::State &state) {
-  const auto threads = uint64_t(state.range(0));
-  Machine &m = machine();
-  for (auto _ : state) {
-    uint64_t sum[kMaxThreads];
-    std::atomic<uint64_t> next{0};
-    std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; t++) others.emplace_back(read_pieces, m.data, m.bytes, &next, &sum[t]);
-    read_pieces(m.data, m.bytes, &next, &sum[0]);
-    for (auto &t : others) t.join();
-    benchmark::DoNotOptimize(sum);
+    std::sort(read.begin(), read.end());
+    std::sort(multiply.begin(), multiply.end());
+    return limits_[threads] = {read[2], multiply[2]};
   }
-  state.SetBytesProcessed(int64_t(state.iterations() * m.bytes));
+
+  // Where the next matrix of that size begins: behind the one before, or at the begin of the buffer.
+  uint64_t Next(uint64_t matrix) {
+    if (matrix > bytes) check({SKEEP_ERR_BOUNDS, -1, matrix}, "one matrix (see --mib)");
+    const uint64_t at = next_ + matrix > bytes ? 0 : next_;
+    next_ = (at + matrix + 63) / 64 * 64;
+    return at;
+  }
+
+  void Describe() const {
+    const double cache = double(skeep_cache_bytes());
+    std::printf("\n%s, %.0f MiB of weights", skeep_isa_name(skeep_isa()), double(bytes) / 0x1p20);
+    if (cache > 0) std::printf(" (%.1f times the largest cache)", double(bytes) / cache);
+    std::printf(", %.0f MiB of them in huge pages\n", double(huge_) / 0x1p20);
+    for (const auto &l : limits_)
+      std::printf("%u thread(s): read bandwidth %.1f GB/s, 8-bit peak %.0f Gop/s\n", l.first, l.second.read / 1e9,
+                  l.second.multiply / 1e9);
+  }
+
+ private:
+  uint64_t next_ = 0, huge_ = 0;
+  std::map<uint32_t, skeep_pool *> pools_;
+  std::map<uint32_t, Limits> limits_;
+};
+Machine *machine;
+
+struct Case {
+  std::string name; // with encoding, order and instruction set
+  uint32_t weight, activation;
+  skeep_order order;
+};
+
+std::string order_name(const skeep_order &o) {
+  if (o.family == SKEEP_ORDER_ROW_MAJOR) return "row_major";
+  if (o.family == SKEEP_ORDER_INPUT_BLOCK_MAJOR) return "input_block_major";
+  std::string s = "row_panel" + std::to_string(o.panel);
+  if (o.interleave) s += "i" + std::to_string(o.interleave) + "v" + std::to_string(o.version);
+  return s;
 }
 
-// Every product of the kernel table that runs here, the best row of each; exact ones of packed weights by that name.
-struct Case {
-  std::string name;
-  uint32_t weight, activation;
-};
+// Every product of the kernel table that runs here, the best row of each.
 std::vector<Case> products() {
   std::vector<Case> cases;
   for (size_t row = 0; row < skeep_kernel_count(); row++) {
     skeep_kernel_info k;
     check(skeep_kernel_at(row, &k), "kernel");
     if (k.op != SKEEP_OP_MATMUL_T || !k.runnable) continue;
-    const auto same = [&k](const Case &c) { return c.weight == k.encoding && c.activation == k.activation; };
-    if (std::any_of(cases.begin(), cases.end(), same)) continue;
     for (size_t e = 0; e < skeep_encoding_count(); e++) {
       skeep_encoding_info info;
       check(skeep_encoding_at(e, &info), "encoding");
+      if (info.id != k.encoding) continue;
       const bool exact = info.block_elements > 1 && k.activation == SKEEP_F32;
-      if (info.id == k.encoding) cases.push_back({info.name + std::string(exact ? "-exact" : ""), k.encoding, k.activation});
+      const std::string name = info.name + std::string(exact ? "-exact/" : "/") + order_name(k.order) + "/" +
+                               skeep_isa_name(skeep_isa());
+      const auto same = [&name](const Case &c) { return c.name == name; };
+      if (std::none_of(cases.begin(), cases.end(), same)) cases.push_back({name, k.encoding, k.activation, k.order});
     }
   }
   return cases;
 }
 
-void product(benchmark::State &state, const Case &c) {
-  Machine &m = machine();
-  const int64_t tokens = state.range(0);
-  skeep_pool *pool = m.pool[state.range(1)];
-  skeep_view x, f32, w, y;
-  const int64_t xs[] = {tokens, columns}, ws[] = {rows, columns}, ys[] = {tokens, rows};
-  check(skeep_view_of(m.activations, 0, SKEEP_F32, 2, xs, &f32), "x");
-  x = f32;
-  if (c.activation == SKEEP_ENC_A8) {
-    check(skeep_view_of(m.activations, uint64_t(kMaxTokens) * columns * 4, SKEEP_ENC_A8, 2, xs, &x), "x in A8");
-    check(skeep_quantize_rows(pool, nullptr, &f32, &x), "quantize");
-  }
-  check(skeep_view_of(m.outputs, 0, SKEEP_F32, 2, ys, &y), "y");
-  uint64_t matrix;
-  check(skeep_bytes_of(c.weight, 2, ws, &matrix), "matrix");
-  const uint64_t count = m.bytes / matrix;
-  if (!count) check({SKEEP_ERR_BOUNDS, -1, matrix}, "one matrix");
-  for (auto _ : state)
-    for (uint64_t i = 0; i < count; i++) {
-      check(skeep_view_of(m.weights, i * matrix, c.weight, 2, ws, &w), "w");
-      check(skeep_matmul_t(pool, nullptr, &x, &w, &y), c.name.c_str());
-    }
-  state.SetBytesProcessed(int64_t(state.iterations() * count * matrix));
-  state.counters["GMAC/s"] = benchmark::Counter(double(count) * double(rows) * double(columns) * double(tokens) / 1e9,
-                                                benchmark::Counter::kIsIterationInvariantRate);
+// A weight of a case from a byte of the buffer on.
+skeep_view weight_at(const Case &c, const Shape &s, uint64_t byte) {
+  skeep_view w;
+  const int64_t shape[] = {s.rows, s.columns};
+  check(skeep_view_of(machine->weights, byte, c.weight, 2, shape, &w), "w");
+  const int64_t blocks = s.columns / w.layout.block;
+  w.layout.order = c.order;
+  if (c.order.family == SKEEP_ORDER_ROW_MAJOR) return w;
+  w.layout.row_axis = 0;
+  w.layout.stride[0] = c.order.family == SKEEP_ORDER_ROW_PANEL ? blocks : 1;
+  w.layout.stride[1] = c.order.family == SKEEP_ORDER_ROW_PANEL ? c.order.panel : s.rows;
+  return w;
 }
 
-// Medians as google/benchmark prints them, and the times of each case for the summary.
-class Reporter : public benchmark::ConsoleReporter {
+void product(benchmark::State &state, const Case &c, const Shape &shape, int64_t tokens, uint32_t threads) {
+  skeep_pool *pool = machine->Pool(threads);
+  skeep_view x, f32, y;
+  const int64_t xs[] = {tokens, shape.columns}, ws[] = {shape.rows, shape.columns}, ys[] = {tokens, shape.rows};
+  check(skeep_view_of(machine->activations, 0, SKEEP_F32, 2, xs, &f32), "x");
+  x = f32;
+  if (c.activation == SKEEP_ENC_A8) {
+    check(skeep_view_of(machine->activations, uint64_t(kMaxTokens) * kMaxColumns * 4, SKEEP_ENC_A8, 2, xs, &x), "x in A8");
+    check(skeep_quantize_rows(pool, nullptr, &f32, &x), "quantize");
+  }
+  check(skeep_view_of(machine->outputs, 0, SKEEP_F32, 2, ys, &y), "y");
+  uint64_t matrix;
+  check(skeep_bytes_of(c.weight, 2, ws, &matrix), "matrix");
+  for (auto _ : state) {
+    const skeep_view w = weight_at(c, shape, machine->Next(matrix));
+    check(skeep_matmul_t(pool, nullptr, &x, &w, &y), c.name.c_str());
+  }
+  const Limits &limit = machine->Limit(threads);
+  const double bytes = double(matrix), operations = 2 * double(shape.rows) * double(shape.columns) * double(tokens);
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
+  state.counters["of_read"] = benchmark::Counter(bytes / limit.read, rate);
+  state.counters["Gop/s"] = benchmark::Counter(operations / 1e9, rate);
+  if (limit.multiply > 0) state.counters["of_peak"] = benchmark::Counter(operations / limit.multiply, rate);
+}
+
+// A line for the median of each case.
+class Reporter : public benchmark::BenchmarkReporter {
  public:
-  explicit Reporter(const std::vector<Case> &cases) : ConsoleReporter(OO_None), cases_(cases) {}
-
+  bool ReportContext(const Context &) override {
+    machine->Describe();
+    std::printf("\n%-52s %9s %9s %8s %9s %8s\n", "", "ms", "GB/s", "of read", "Gop/s", "of peak");
+    return true;
+  }
   void ReportRuns(const std::vector<Run> &runs) override {
-    std::vector<Run> medians;
     for (const Run &r : runs) {
-      const std::string name = r.run_name.function_name + "/" + r.run_name.args;
-      if (r.run_type == Run::RT_Aggregate) {
-        if (r.aggregate_name == "median") medians.push_back(r);
-      } else if (!r.error_occurred) {
-        const double seconds = r.real_accumulated_time / double(r.iterations);
-        times_[name].push_back(seconds);
-        bytes_[name] = r.counters.at("bytes_per_second") * seconds;
-      }
+      if (r.aggregate_name != "median" && runs.size() > 1) continue;
+      const auto value = [&r](const char *name) {
+        const auto at = r.counters.find(name);
+        return at == r.counters.end() ? 0 : at->second.value;
+      };
+      std::printf("%-52s %9.3f %9.1f %6.0f %% %9.1f %6.0f %%\n", r.run_name.function_name.c_str(), r.GetAdjustedRealTime(),
+                  value("GB/s"), 100 * value("of_read"), value("Gop/s"), 100 * value("of_peak"));
     }
-    if (medians.empty() && runs.size() == 1) medians = runs; // a single repetition has no median
-    if (!medians.empty()) ConsoleReporter::ReportRuns(medians);
+    std::fflush(stdout);
   }
-
-  void Summary() {
-    const double one = Rate("read/1"), two = Rate("read/2");
-    if (one == 0 || two == 0) return;
-    std::printf("\nisa %s, %llu MiB of weights, n %lld, %lld rows a matrix; medians\n", skeep_isa_name(skeep_isa()),
-                static_cast<unsigned long long>(mib), static_cast<long long>(columns), static_cast<long long>(rows));
-    std::printf("read bandwidth: %.1f GB/s one thread, %.1f two (x%.2f)\n\n", one / 1e9, two / 1e9, two / one);
-    std::printf("              | one token, GB/s | share of memory | 2 threads against 1 | 64 tokens cost\n"
-                "threads:      |       1       2 |       1       2 |   1 token 64 tokens |      1       2\n");
-    for (const Case &c : cases_) {
-      const std::string &name = c.name;
-      const double r1 = Rate(name + "/1/1"), r2 = Rate(name + "/1/2");
-      const double m1 = Rate(name + "/64/1"), m2 = Rate(name + "/64/2");
-      if (r1 == 0 || r2 == 0 || m1 == 0 || m2 == 0) continue;
-      std::printf("%-13s | %7.1f %7.1f | %6.0f%% %6.0f%% | %9.2f %9.2f | x%5.1f  x%5.1f\n", name.c_str(), r1 / 1e9, r2 / 1e9,
-                  100 * r1 / one, 100 * r2 / two, r2 / r1, m2 / m1, r1 / m1, r2 / m2);
-    }
-  }
-
- private:
-  // Bytes a second, from the median time.
-  double Rate(const std::string &name) {
-    auto at = times_.find(name);
-    if (at == times_.end()) return 0;
-    std::vector<double> &t = at->second;
-    std::sort(t.begin(), t.end());
-    return bytes_[name] / t[t.size() / 2];
-  }
-  const std::vector<Case> &cases_;
-  std::map<std::string, std::vector<double>> times_;
-  std::map<std::string, double> bytes_;
 };
+
+std::vector<std::string> split(const std::string &list) {
+  std::vector<std::string> items;
+  std::stringstream in(list);
+  for (std::string item; std::getline(in, item, ',');) items.push_back(item);
+  return items;
+}
+
+// Runs this program again for each instruction set, which is chosen once in a process. Returns the worst exit status.
+int run_each(const std::vector<std::string> &sets, std::vector<char *> args) {
+  int worst = 0;
+  for (const std::string &set : sets) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      setenv("SKEEP_ISA", set.c_str(), 1);
+      args.push_back(nullptr);
+      execv("/proc/self/exe", args.data());
+      _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) < 0) return 2;
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+  }
+  return worst;
+}
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  std::vector<char *> args{argv[0]};
-  static char interleave[] = "--benchmark_enable_random_interleaving=true", repetitions[] = "--benchmark_repetitions=5";
-  static char common[] = "--benchmark_filter=^(read|F32|F16|BF16|Q[4568]_[0K]|Q[48]_0-exact)/";
-  args.insert(args.end(), {interleave, repetitions, common}); // the user's own come later and win
+  std::vector<uint32_t> threads{1};
+  const uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
+  if (processors > 1) threads.push_back(processors);
+  std::vector<std::string> sets;
+  uint64_t mib = 0;
+  std::vector<char *> own{argv[0]}, user;
   for (int i = 1; i < argc; i++) {
-    if (std::sscanf(argv[i], "--mib=%lu", &mib) == 1 || std::sscanf(argv[i], "--n=%ld", &columns) == 1 ||
-        std::sscanf(argv[i], "--out=%ld", &rows) == 1)
+    const std::string arg = argv[i];
+    if (arg.rfind("--isa=", 0) == 0) {
+      sets = split(arg.substr(6));
       continue;
-    args.push_back(argv[i]);
+    }
+    own.push_back(argv[i]); // what the program gets that runs one instruction set
+    if (std::sscanf(argv[i], "--mib=%lu", &mib) == 1) continue;
+    if (arg.rfind("--threads=", 0) == 0) {
+      threads.clear();
+      for (const std::string &n : split(arg.substr(10))) threads.push_back(uint32_t(std::atoi(n.c_str())));
+      if (threads.empty() || std::count(threads.begin(), threads.end(), 0u)) check({SKEEP_ERR_ARGUMENT, -1, 0}, "--threads");
+      continue;
+    }
+    user.push_back(argv[i]);
   }
+  if (sets == std::vector<std::string>{"all"}) {
+    sets.clear();
+    for (uint32_t isa = SKEEP_ISA_PORTABLE; isa <= SKEEP_ISA_NEON; isa++) sets.push_back(skeep_isa_name(isa));
+    std::reverse(sets.begin(), sets.end());
+  }
+  if (!sets.empty()) return run_each(sets, own);
+  if (const char *asked = std::getenv("SKEEP_ISA"))
+    if (std::strcmp(asked, skeep_isa_name(skeep_isa())) != 0) {
+      std::fprintf(stderr, "bench_matmul: this machine does not have %s\n", asked);
+      return 0;
+    }
+
+  const std::string most = std::to_string(*std::max_element(threads.begin(), threads.end()));
+  std::string usual = "--benchmark_filter=^(Q4_0|Q4_K|Q5_K|Q6_K|Q8_0|F16)/[^/]+/[^/]+/"
+                      "(2048x5632/(1|4|32|512)|4096x14336/(1|512)|262144x640/1)/" + most + "$";
+  static char interleave[] = "--benchmark_enable_random_interleaving=true", repetitions[] = "--benchmark_repetitions=5";
+  std::vector<char *> args{argv[0], interleave, repetitions, usual.data()};
+  args.insert(args.end(), user.begin(), user.end()); // the user's own come later and win
   int count = int(args.size());
   benchmark::Initialize(&count, args.data());
   if (benchmark::ReportUnrecognizedArguments(count, args.data())) return 2;
-  benchmark::RegisterBenchmark("read", read_bandwidth)
-      ->Arg(1)
-      ->Arg(2)
-      ->Iterations(1)
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
+
+  static Machine here(mib);
+  machine = &here;
+  for (uint32_t t : threads) machine->Limit(t);
   const std::vector<Case> cases = products();
   for (const Case &c : cases)
-    for (int64_t tokens : {1, 64})
-      for (int64_t threads : {1, 2})
-        benchmark::RegisterBenchmark(c.name.c_str(), product, c)
-            ->Args({tokens, threads})
-            ->Iterations(1)
-            ->UseRealTime()
-            ->Unit(benchmark::kMillisecond);
-  Reporter reporter(cases);
+    for (const Shape &s : kShapes) {
+      skeep_view w;
+      const int64_t shape[] = {s.rows, s.columns};
+      if (skeep_view_of(machine->weights, 0, c.weight, 2, shape, &w).code) continue; // rows are no whole blocks
+      for (int64_t tokens : kTokens)
+        for (uint32_t t : threads) {
+          const std::string name = c.name + "/" + std::to_string(s.rows) + "x" + std::to_string(s.columns) + "/" +
+                                   std::to_string(tokens) + "/" + std::to_string(t);
+          benchmark::RegisterBenchmark(name.c_str(), product, c, s, tokens, t)
+              ->MinTime(0.05)
+              ->UseRealTime()
+              ->Unit(benchmark::kMillisecond);
+        }
+    }
+  Reporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
-  reporter.Summary();
   benchmark::Shutdown();
   return 0;
 }
