@@ -3,17 +3,17 @@
 //   bench_matmul [--isa=SET,...|all] [--threads=N,...] [--mib=N] [google/benchmark flags]
 //
 // A case is named ENCODING/ORDER/SET/ROWSxCOLUMNS/TOKENS/THREADS, for example Q4_0/row_major/avx512/4096x14336/1/2; the
-// exact products of packed weights are called ENCODING-exact. --benchmark_filter=REGEX chooses among them: without it,
-// common encodings in all of their orders with all threads, which takes less than three minutes on two cores;
-// --benchmark_filter=. takes everything. --isa (default: the set that SKEEP_ISA and the machine give) runs the cases
+// exact products of packed weights are called ENCODING-exact. --benchmark_filter=REGEX chooses among them (google/benchmark
+// adds /min_time:... to a name): without it, common encodings in all of their orders with all threads, which takes less
+// than three minutes on two cores; --benchmark_filter=. takes everything. --isa (default: the set that SKEEP_ISA and the machine give) runs the cases
 // once for each instruction set, --threads (default: 1 and the number of processors) takes any number.
 // --benchmark_out=FILE writes all samples as JSON.
 //
 // The weights are a buffer of four times the largest cache, or as much as half of the available memory allows, or
 // --mib. Every product takes the next matrix of that buffer, as a model does with its layers, so that no cache helps.
-// The limits are measured first, for each number of threads: reading the same buffer with one sequential stream per
+// The limits are cases, too, read/THREADS and multiply/THREADS: reading the same buffer with one sequential stream per
 // thread, and multiplying 8-bit integers in registers. Repetitions of all cases are interleaved at random, so that a
-// busy moment of the machine touches all alike; printed are medians.
+// busy moment of the machine touches all alike; printed are medians and what share of the limits' medians they are.
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,11 +62,6 @@ uint64_t available_memory() {
   return kib << 10;
 }
 
-// What the machine can do with a number of threads, per second.
-struct Limits {
-  double read, multiply;
-};
-
 class Machine {
  public:
   skeep_storage weights, activations, outputs;
@@ -97,23 +92,6 @@ class Machine {
     return pool;
   }
 
-  // Measures a number of threads, or gives what was measured before.
-  const Limits &Limit(uint32_t threads) {
-    const auto found = limits_.find(threads);
-    if (found != limits_.end()) return found->second;
-    std::vector<double> read, multiply;
-    for (int i = 0; i < 5; i++) {
-      double seconds, operations;
-      check(skeep_measure_read(Pool(threads), weights, &seconds), "read");
-      read.push_back(double(bytes) / seconds);
-      check(skeep_measure_multiply(Pool(threads), &operations, &seconds), "multiply");
-      multiply.push_back(operations > 0 ? operations / seconds : 0);
-    }
-    std::sort(read.begin(), read.end());
-    std::sort(multiply.begin(), multiply.end());
-    return limits_[threads] = {read[2], multiply[2]};
-  }
-
   // Where the next matrix of that size begins: behind the one before, or at the begin of the buffer.
   uint64_t Next(uint64_t matrix) {
     if (matrix > bytes) check({SKEEP_ERR_BOUNDS, -1, matrix}, "one matrix (see --mib)");
@@ -127,15 +105,11 @@ class Machine {
     std::printf("\n%s, %.0f MiB of weights", skeep_isa_name(skeep_isa()), double(bytes) / 0x1p20);
     if (cache > 0) std::printf(" (%.1f times the largest cache)", double(bytes) / cache);
     std::printf(", %.0f MiB of them in huge pages\n", double(huge_) / 0x1p20);
-    for (const auto &l : limits_)
-      std::printf("%u thread(s): read bandwidth %.1f GB/s, 8-bit peak %.0f Gop/s\n", l.first, l.second.read / 1e9,
-                  l.second.multiply / 1e9);
   }
 
  private:
   uint64_t next_ = 0, huge_ = 0;
   std::map<uint32_t, skeep_pool *> pools_;
-  std::map<uint32_t, Limits> limits_;
 };
 Machine *machine;
 
@@ -188,6 +162,12 @@ skeep_view weight_at(const Case &c, const Shape &s, uint64_t byte) {
   return w;
 }
 
+void Count(benchmark::State &state, double bytes, double operations) {
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
+  state.counters["Gop/s"] = benchmark::Counter(operations / 1e9, rate);
+}
+
 void product(benchmark::State &state, const Case &c, const Shape &shape, int64_t tokens, uint32_t threads) {
   skeep_pool *pool = machine->Pool(threads);
   skeep_view x, f32, y;
@@ -205,35 +185,56 @@ void product(benchmark::State &state, const Case &c, const Shape &shape, int64_t
     const skeep_view w = weight_at(c, shape, machine->Next(matrix));
     check(skeep_matmul_t(pool, nullptr, &x, &w, &y), c.name.c_str());
   }
-  const Limits &limit = machine->Limit(threads);
-  const double bytes = double(matrix), operations = 2 * double(shape.rows) * double(shape.columns) * double(tokens);
-  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
-  state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, rate);
-  state.counters["of_read"] = benchmark::Counter(bytes / limit.read, rate);
-  state.counters["Gop/s"] = benchmark::Counter(operations / 1e9, rate);
-  if (limit.multiply > 0) state.counters["of_peak"] = benchmark::Counter(operations / limit.multiply, rate);
+  Count(state, double(matrix), 2 * double(shape.rows) * double(shape.columns) * double(tokens));
 }
 
-// A line for the median of each case.
+void read_buffer(benchmark::State &state, uint32_t threads) {
+  skeep_pool *pool = machine->Pool(threads);
+  for (auto _ : state) {
+    double seconds;
+    check(skeep_measure_read(pool, machine->weights, &seconds), "read");
+  }
+  Count(state, double(machine->bytes), 0);
+}
+
+void multiply(benchmark::State &state, uint32_t threads) {
+  skeep_pool *pool = machine->Pool(threads);
+  double operations = 0, seconds;
+  for (auto _ : state) check(skeep_measure_multiply(pool, &operations, &seconds), "multiply");
+  Count(state, 0, operations);
+}
+
+// Collects the medians, and prints a line for each case in the order of the cases.
 class Reporter : public benchmark::BenchmarkReporter {
  public:
-  bool ReportContext(const Context &) override {
-    machine->Describe();
-    std::printf("\n%-52s %9s %9s %8s %9s %8s\n", "", "ms", "GB/s", "of read", "Gop/s", "of peak");
-    return true;
-  }
+  bool ReportContext(const Context &) override { return true; }
   void ReportRuns(const std::vector<Run> &runs) override {
-    for (const Run &r : runs) {
-      if (r.aggregate_name != "median" && runs.size() > 1) continue;
-      const auto value = [&r](const char *name) {
-        const auto at = r.counters.find(name);
-        return at == r.counters.end() ? 0 : at->second.value;
-      };
-      std::printf("%-52s %9.3f %9.1f %6.0f %% %9.1f %6.0f %%\n", r.run_name.function_name.c_str(), r.GetAdjustedRealTime(),
-                  value("GB/s"), 100 * value("of_read"), value("Gop/s"), 100 * value("of_peak"));
-    }
-    std::fflush(stdout);
+    for (const Run &r : runs)
+      if (r.aggregate_name == "median" || runs.size() == 1)
+        rows_[r.family_index] = {r.run_name.function_name, r.GetAdjustedRealTime(), r.counters.at("GB/s"), r.counters.at("Gop/s")};
   }
+  void Finalize() override {
+    std::map<std::string, Row> limits;
+    for (const auto &row : rows_) limits[row.second.name] = row.second;
+    machine->Describe();
+    std::printf("\n%-48s %9s %9s %8s %9s %8s\n", "", "ms", "GB/s", "of read", "Gop/s", "of peak");
+    for (const auto &row : rows_) {
+      const Row &r = row.second;
+      const std::string threads = r.name.substr(r.name.rfind('/') + 1);
+      std::printf("%-48s %9.3f %9.1f %8s %9.1f %8s\n", r.name.c_str(), r.ms, r.gbs, Share(r.gbs, limits["read/" + threads].gbs).c_str(),
+                  r.gops, Share(r.gops, limits["multiply/" + threads].gops).c_str());
+    }
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    double ms, gbs, gops;
+  };
+  static std::string Share(double of, double limit) {
+    return of > 0 && limit > 0 ? std::to_string(std::lround(100 * of / limit)) + " %" : "-";
+  }
+  std::map<int64_t, Row> rows_; // by the order of registration
 };
 
 std::vector<std::string> split(const std::string &list) {
@@ -301,7 +302,7 @@ int main(int argc, char **argv) {
 
   const std::string most = std::to_string(*std::max_element(threads.begin(), threads.end()));
   std::string usual = "--benchmark_filter=^(Q4_0|Q4_K|Q5_K|Q6_K|Q8_0|F16)/[^/]+/[^/]+/"
-                      "(2048x5632/(1|4|32|512)|4096x14336/(1|512)|262144x640/1)/" + most + "$";
+                      "(2048x5632/(1|4|32|512)|4096x14336/(1|512)|262144x640/1)/" + most + "/";
   static char interleave[] = "--benchmark_enable_random_interleaving=true", repetitions[] = "--benchmark_repetitions=5";
   std::vector<char *> args{argv[0], interleave, repetitions, usual.data()};
   args.insert(args.end(), user.begin(), user.end()); // the user's own come later and win
@@ -311,7 +312,11 @@ int main(int argc, char **argv) {
 
   static Machine here(mib);
   machine = &here;
-  for (uint32_t t : threads) machine->Limit(t);
+  const auto settle = [](benchmark::internal::Benchmark *b) { b->MinTime(0.05)->UseRealTime()->Unit(benchmark::kMillisecond); };
+  for (uint32_t t : threads) {
+    settle(benchmark::RegisterBenchmark(("read/" + std::to_string(t)).c_str(), read_buffer, t));
+    settle(benchmark::RegisterBenchmark(("multiply/" + std::to_string(t)).c_str(), multiply, t));
+  }
   const std::vector<Case> cases = products();
   for (const Case &c : cases)
     for (const Shape &s : kShapes) {
@@ -322,14 +327,13 @@ int main(int argc, char **argv) {
         for (uint32_t t : threads) {
           const std::string name = c.name + "/" + std::to_string(s.rows) + "x" + std::to_string(s.columns) + "/" +
                                    std::to_string(tokens) + "/" + std::to_string(t);
-          benchmark::RegisterBenchmark(name.c_str(), product, c, s, tokens, t)
-              ->MinTime(0.05)
-              ->UseRealTime()
-              ->Unit(benchmark::kMillisecond);
+          settle(benchmark::RegisterBenchmark(name.c_str(), product, c, s, tokens, t));
         }
     }
+  std::string filter = benchmark::GetBenchmarkFilter();
+  if (filter.empty() || filter[0] != '-') filter = "(" + filter + ")|^(read|multiply)/"; // a leading - takes all but those
   Reporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter);
+  benchmark::RunSpecifiedBenchmarks(&reporter, filter);
   benchmark::Shutdown();
   return 0;
 }
