@@ -61,7 +61,7 @@ func embeddedIn(t testing.TB, kind string) string {
 
 func in(form string) []resolver.Override { return []resolver.Override{{Pattern: "*", Form: form}} }
 
-// run returns the logits behind a prompt of 17 tokens and behind each of three more.
+// run returns the logits behind a prompt of 45 tokens and behind each of three more.
 func run(t testing.TB, path string, o Options) (all [][]float32) {
 	m, err := Open(context.Background(), path, o)
 	require.NoError(t, err)
@@ -69,10 +69,10 @@ func run(t testing.TB, path string, o Options) (all [][]float32) {
 	s, err := m.NewSession()
 	require.NoError(t, err)
 	prompt := []int32{1}
-	for i := range int32(16) {
-		prompt = append(prompt, 3+7*i)
+	for i := range int32(44) {
+		prompt = append(prompt, 3+5*i)
 	}
-	prompt[16] = int32(m.tokenizer.Len()) - 1 // behind the last panel
+	prompt[44] = int32(m.tokenizer.Len()) - 1 // behind the last panel
 	for _, ids := range [][]int32{prompt, {5}, {6}, {250}} {
 		logits, err := s.Append(context.Background(), ids...)
 		require.NoError(t, err)
@@ -97,7 +97,11 @@ func TestFeedOrderChangesNothing(t *testing.T) {
 	for name, path := range paths {
 		for _, exact := range []bool{false, true} {
 			want := run(t, path, Options{Exact: exact, Overrides: in("stored"), Threads: 1})
-			for _, threads := range []int{1, 2, 3} {
+			threads := []int{2}
+			if strings.HasPrefix(name, "embedded") {
+				threads = []int{1, 2, 3}
+			}
+			for _, threads := range threads {
 				require.Equal(t, want, run(t, path, Options{Exact: exact, Overrides: in("feed"), Threads: threads}), "%s, exact %v, %d threads", name, exact, threads)
 			}
 		}

@@ -99,7 +99,7 @@ func openModel(c *cobra.Command, args []string, o model.Options) (*model.Model, 
 	path, isFile := modelArg(args)
 	show, wipe := progress(time.Second)
 	if show != nil {
-		o.Progress = func(p load.Progress) { show(p.Done, p.Total, "loading "+shown.Name(p.Tensor)) }
+		o.Progress = func(p load.Progress) { show(p.Done, p.Total, strings.TrimSpace("loading "+shown.Name(p.Tensor))) }
 	}
 	defer wipe()
 	if !isFile {
