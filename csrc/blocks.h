@@ -11,7 +11,7 @@ typedef float skeep_f32_any __attribute__((aligned(1), may_alias));
 
 /* SKEEP_ELEMENTS_<form> and SKEEP_BYTES_<form> of one block. */
 enum skeep_block_geometry {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) \
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields, feed) \
   SKEEP_ELEMENTS_##name = elements, SKEEP_BYTES_##name = bytes,
 #include "encodings.def"
 #undef SKEEP_ENCODING

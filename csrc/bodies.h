@@ -17,7 +17,8 @@ typedef void skeep_body_quantize_rows(const float *in, size_t n, void *blocks);
 
 /* A tile of a product: y[t*y_stride + o] for t in [0, tokens), o in [0, rows).
  * x: tokens rows, x_stride bytes apart, of F32 (exact) or A8 (integer) over n elements.
- * w: rows rows, w_stride bytes apart, as stored (ROW_MAJOR, gap-free along n).
+ * w: rows rows, w_stride bytes apart, as stored (ROW_MAJOR, gap-free along n). In feed order, rows is a multiple of
+ *    SKEEP_FEED_PANEL and each panel of so many rows follows the one before it; w_stride is the bytes of a row.
  * scratch: the calling thread's own, 64-byte aligned, SKEEP_MATMUL_SCRATCH bytes. */
 struct skeep_matmul_tile {
   const char *x;
@@ -28,6 +29,7 @@ struct skeep_matmul_tile {
   int64_t y_stride; /* in elements */
   size_t tokens, rows, n;
   void *scratch;
+  size_t ahead; /* bytes by which weights in feed order are prefetched for a few tokens; 0 = not */
 };
 typedef void skeep_body_matmul_t(const struct skeep_matmul_tile *tile);
 
@@ -98,7 +100,7 @@ typedef void skeep_body_attend(const struct skeep_attend_tile *a);
 #define SKEEP_MATMUL_SCRATCH (512u << 10)
 
 /* Prototypes of all bodies, so that each definition is checked against the type of its row. */
-#define SKEEP_KERNEL(OP, type, encoding, activation, isa, body) skeep_body_##type skeep_##body;
+#define SKEEP_KERNEL(OP, type, encoding, activation, order, isa, body) skeep_body_##type skeep_##body;
 #include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
 

@@ -41,7 +41,8 @@ static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t de
 
 /* Views. */
 static inline char *skeep_data(const skeep_view *v) { return (char *)(uintptr_t)v->data; }
-/* Address of the cell (block, or element when dense) that holds logical index; in bounds by precondition. */
+/* Address of the cell (block, or element when dense) that holds logical index; in bounds by precondition. In feed order
+ * the bytes of a block are all over its column: op_lines.h reads and writes them. */
 const char *skeep_cell(const skeep_view *v, const int64_t *index);
 /* skeep_get of every element, in logical order, rounded to float: one check, pin and verification for all of them. */
 skeep_status skeep_get_all(const skeep_view *view, float *values);

@@ -5,9 +5,11 @@
 #ifdef __x86_64__
 #include "isa/avx512.h"
 
-#include "encodings/q8_0/matmul_t_a8_avx512.h"
-#include "encodings/q4_0/matmul_t_a8_avx512.h"
 #include "tile/panel_avx512.h"
+#include "encodings/q8_0/panel.h"
+PANEL_PRODUCT(q8_0)
+#include "encodings/q4_0/panel.h"
+PANEL_PRODUCT(q4_0)
 #include "encodings/q4_1/panel.h"
 PANEL_PRODUCT(q4_1)
 #include "encodings/q5_0/panel.h"

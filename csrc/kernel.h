@@ -24,6 +24,22 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 
+/* The feed order: SKEEP_ORDER_FEED of skeep.h. The blocks that the rows of a panel have at one place along the block
+ * axis are a column. Byte j of the block of row r is in the run that holds j, which begins `at` bytes into a block and is
+ * cut into units: the byte is at panel*at + (j-at)/unit*unit*panel + r*unit + (j-at)%unit of the column. */
+#define SKEEP_FEED_PANEL 16
+#define SKEEP_FEED_RUNS 2
+struct skeep_run {
+  uint16_t at, bytes, unit; /* unit 1, 2 or 4 */
+};
+/* The runs of an encoding, the last of them perhaps without bytes; NULL when it has no feed order. */
+const struct skeep_run *skeep_feed_runs(uint32_t encoding);
+/* Whether this is the feed order. */
+int skeep_order_is_feed(skeep_order order);
+/* Copies the block of row r out of a column, and into it. */
+void skeep_feed_read(const struct skeep_run *runs, const char *column, size_t r, char *block);
+void skeep_feed_write(const struct skeep_run *runs, char *column, size_t r, const char *block);
+
 /* What the processor and operating system support and SKEEP_ISA allows: a bit for each isa in
  * generated/kernels_table.h. */
 enum skeep_feature {

@@ -2,14 +2,14 @@
 #include "internal.h"
 
 enum {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) ROW_##NAME,
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields, feed) ROW_##NAME,
 #include "encodings.def"
 #undef SKEEP_ENCODING
   ROWS
 };
 
 static const skeep_encoding_info table[ROWS] = {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) \
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields, feed) \
   [ROW_##NAME] = {id, dtype, elements, bytes, flags, 0, #NAME},
 #include "encodings.def"
 #undef SKEEP_ENCODING
@@ -17,7 +17,7 @@ static const skeep_encoding_info table[ROWS] = {
 
 /* 1 + row of each id, 0 where there is none; the compiler refuses an id that does not fit. */
 static const uint8_t row_of[SKEEP_ENCODING_IDS] = {
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) [id] = ROW_##NAME + 1,
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields, feed) [id] = ROW_##NAME + 1,
 #include "encodings.def"
 #undef SKEEP_ENCODING
 };

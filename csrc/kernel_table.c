@@ -30,11 +30,13 @@ enum {
 
 /* The last row matches no query. It is there because C has no empty arrays. */
 static struct skeep_kernel table[] = {
-#define SKEEP_KERNEL(OP, type, encoding, activation, isa, body)                                              \
-  {{SKEEP_OP_##OP, ISA_##isa, encoding, activation, {0, 0, 0, 0}, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
+#define SKEEP_ORDER(family, panel, interleave, version) {SKEEP_ORDER_##family, panel, interleave, version}
+#define SKEEP_KERNEL(OP, type, encoding, activation, order, isa, body)                                    \
+  {{SKEEP_OP_##OP, ISA_##isa, encoding, activation, order, SKEEP_FEATURE_##isa, 0, "skeep_" #body}, \
    BODY_##isa(skeep_##body)},
 #include "generated/kernels_table.h"
 #undef SKEEP_KERNEL
+#undef SKEEP_ORDER
     {{0, 0, 0, 0, {0, 0, 0, 0}, 0, 0, ""}, NULL}};
 #define ROWS (sizeof table / sizeof table[0] - 1)
 

@@ -93,10 +93,11 @@ static int highest(const skeep_layout *l, int64_t *position) {
 }
 
 /* The rules of the block order. Each stride and extent by itself is checked already. */
-static skeep_status check_order(const skeep_layout *l) {
+static skeep_status check_order(const skeep_layout *l, uint32_t encoding) {
   const skeep_order o = l->order;
   const int packed = l->block > 1;
-  if (o.interleave || o.version) return FIELD(layout.order.interleave); /* no interleaved form exists yet */
+  if ((o.interleave || o.version) && !(skeep_order_is_feed(o) && skeep_feed_runs(encoding)))
+    return FIELD(layout.order.interleave);
   if (!packed) {
     if (o.family || o.panel) return skeep_fail(SKEEP_ERR_LAYOUT, 0, (uint64_t)-1);
     if (l->block_axis != -1) return FIELD(layout.block_axis);
@@ -132,7 +133,7 @@ static uint64_t check_layout(const skeep_layout *l, const skeep_encoding_info *e
       return 0;
     }
   }
-  *st = check_order(l);
+  *st = check_order(l, e->id);
   if (st->code != SKEEP_OK) return 0;
   if (l->block > 1 && l->shape[l->block_axis] % l->block && e->id != SKEEP_ENC_A8) {
     *st = skeep_fail(SKEEP_ERR_SHAPE, 0, (uint64_t)l->block_axis);

@@ -67,12 +67,12 @@ _Static_assert(sizeof(struct convert_scratch) <= SKEEP_MATMUL_SCRATCH, "every po
 static void write_line(const struct convert *c, struct skeep_line y, char *elements, int64_t n, size_t size, char *packed) {
   if (c->encode) {
     size = skeep_cell_bytes(c->y);
-    char *out = y.step == (int64_t)size ? y.first : packed;
+    char *out = skeep_line_is_dense(y, size) ? y.first : packed;
     c->encode((const float *)(void *)elements, (size_t)n, out);
     if (out == y.first) return;
     elements = packed;
   }
-  skeep_cells_move(y.first, y.step, elements, (int64_t)size, n, size);
+  skeep_cells_copy(y, skeep_line_at(elements, size), n, size);
 }
 
 static void convert_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
@@ -84,10 +84,10 @@ static void convert_box(const void *arg, const int64_t at[4], const int64_t exte
   if (c->from == c->to) {
     const struct skeep_line x = skeep_line_of(c->x, at, c->from), y = skeep_line_of(c->y, at, c->to);
     if (!c->decode) {
-      skeep_cells_move(y.first, y.step, x.first, x.step, n, size);
+      skeep_cells_copy(y, x, n, size);
       return;
     }
-    const int straight = !c->encode && y.step == sizeof(float) && n % c->x->layout.block == 0;
+    const int straight = !c->encode && skeep_line_is_dense(y, sizeof(float)) && n % c->x->layout.block == 0;
     char *out = straight ? y.first : s->lines;
     skeep_line_read(c->x, c->decode, x, n, s->raw, (float *)(void *)out);
     if (!straight) write_line(c, y, out, n, size, s->packed);
@@ -100,12 +100,12 @@ static void convert_box(const void *arg, const int64_t at[4], const int64_t exte
     if (c->decode)
       skeep_line_read(c->x, c->decode, x, n, s->raw, (float *)(void *)out);
     else
-      skeep_cells_move(out, (int64_t)size, x.first, x.step, n, size);
+      skeep_cells_copy(skeep_line_at(out, size), x, n, size);
   }
   struct skeep_line y = skeep_line_of(c->y, at, c->to);
   const int64_t next = c->y->layout.stride[c->from] * (int64_t)skeep_cell_bytes(c->y); /* y is dense */
   for (int64_t i = 0; i < n; i++, y.first += next) {
-    skeep_cells_move(s->row, (int64_t)size, s->lines + i * (int64_t)size, pitch, extent[c->to], size);
+    skeep_cells_copy(skeep_line_at(s->row, size), (struct skeep_line){s->lines + i * (int64_t)size, pitch, NULL, 0}, extent[c->to], size);
     write_line(c, y, s->row, extent[c->to], size, s->packed);
   }
 }

@@ -46,7 +46,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
   if (flat_position(&c->x->layout, at) > __atomic_load_n(c->bad, __ATOMIC_RELAXED)) return;
   skeep_line_read(c->x, c->decode, skeep_line_of(c->x, at, c->axis), n, s->raw, s->values);
   const struct skeep_line y = skeep_line_of(c->y, at, c->axis);
-  char *out = y.step == (int64_t)size ? y.first : s->raw;
+  char *out = skeep_line_is_dense(y, size) ? y.first : s->raw;
   c->encode(s->values, (size_t)(n / block), out);
   c->check(out, (size_t)(n / block), s->back);
   for (int64_t j = 0; j < n; j++) {
@@ -56,7 +56,7 @@ static void encode_box(const void *arg, const int64_t at[4], const int64_t exten
     operand_note(c->bad, flat_position(&c->x->layout, index));
     return;
   }
-  if (out != y.first) skeep_cells_move(y.first, y.step, out, (int64_t)size, n / block, size);
+  if (out != y.first) skeep_cells_copy(y, skeep_line_at(out, size), n / block, size);
 }
 
 static skeep_status encode(struct skeep_op *op) {

@@ -3,20 +3,26 @@
 
 struct skeep_line skeep_line_of(const skeep_view *v, const int64_t at[4], int axis) {
   int64_t index[4] = {at[0], at[1], at[2], at[3]};
-  struct skeep_line l = {(char *)(uintptr_t)skeep_cell(v, index), skeep_cell_bytes(v)};
-  const int64_t next = at[axis] + v->layout.block;
-  if (next < v->layout.shape[axis]) {
-    index[axis] = next;
-    l.step = skeep_cell(v, index) - l.first;
+  const skeep_layout *l = &v->layout;
+  struct skeep_line line = {NULL, skeep_cell_bytes(v), NULL, 0};
+  if (l->order.interleave) {
+    const int64_t row = at[l->row_axis], panel = l->order.panel;
+    if (row < l->shape[l->row_axis] / panel * panel) {
+      line.runs = skeep_feed_runs(v->encoding);
+      line.row = (size_t)(row % panel);
+      index[l->row_axis] -= row % panel; /* a column begins where the block of its first row would */
+    }
   }
-  return l;
+  line.first = (char *)(uintptr_t)skeep_cell(v, index);
+  const int64_t next = at[axis] + l->block;
+  if (next < l->shape[axis]) {
+    index[axis] = next;
+    line.step = skeep_cell(v, index) - line.first;
+  }
+  return line;
 }
 
-void skeep_cells_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, size_t size) {
-  if (to_step == (int64_t)size && from_step == (int64_t)size) {
-    memcpy(to, from, (size_t)n * size);
-    return;
-  }
+static void cells_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, size_t size) {
 #define MOVE(bytes) \
   for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, bytes)
   switch (size) { /* the usual element sizes as single instructions */
@@ -29,6 +35,22 @@ void skeep_cells_move(char *to, int64_t to_step, const char *from, int64_t from_
 #undef MOVE
 }
 
+void skeep_cells_copy(struct skeep_line to, struct skeep_line from, int64_t n, size_t size) {
+  if (skeep_line_is_dense(to, size) && skeep_line_is_dense(from, size)) {
+    memcpy(to.first, from.first, (size_t)n * size);
+  } else if (!to.runs && !from.runs) {
+    cells_move(to.first, to.step, from.first, from.step, n, size);
+  } else {
+    char block[SKEEP_LARGEST_BLOCK_BYTES];
+    for (int64_t i = 0; i < n; i++) {
+      char *in = from.first + i * from.step, *out = to.first + i * to.step;
+      char *whole = from.runs ? to.runs ? block : out : in;
+      if (from.runs) skeep_feed_read(from.runs, in, from.row, whole);
+      if (to.runs) skeep_feed_write(to.runs, out, to.row, whole);
+    }
+  }
+}
+
 skeep_body_decode *skeep_decoder(uint32_t encoding) {
   const struct skeep_kernel *k = skeep_kernel_find(SKEEP_OP_DECODE, encoding, SKEEP_ANY, (skeep_order){0, 0, 0, 0});
   return k ? (skeep_body_decode *)k->body : NULL;
@@ -37,8 +59,8 @@ skeep_body_decode *skeep_decoder(uint32_t encoding) {
 void skeep_line_read(const skeep_view *v, skeep_body_decode *decode, struct skeep_line l, int64_t n, char *raw, float *out) {
   const size_t size = skeep_cell_bytes(v);
   const int64_t blocks = (n + v->layout.block - 1) / v->layout.block;
-  if (l.step != (int64_t)size) {
-    skeep_cells_move(raw, (int64_t)size, l.first, l.step, blocks, size);
+  if (!skeep_line_is_dense(l, size)) {
+    skeep_cells_copy(skeep_line_at(raw, size), l, blocks, size);
     l.first = raw;
   }
   decode(l.first, (size_t)blocks, out);

@@ -3,17 +3,17 @@
 #include "op_tasks.h"
 
 #define WEIGHTS 3
-#define ROWS 48                 /* the rows of a task are a multiple of it: kernels take 8, 16 or 24 rows at once */
+#define ROWS 48                 /* the rows of a task are a multiple of it: kernels take up to so many rows at once */
 #define TASK_WEIGHTS (64 << 10) /* bytes of weights that are worth a task */
 #define TASK_X (1 << 20)        /* bytes of activations that should stay in the second-level cache */
 #define TASK_TOKENS 32          /* fewer in a task would unpack the weights too often */
 
 struct weight {
-  skeep_body_matmul_t *body;
+  skeep_body_matmul_t *body, *stored; /* of whole panels, or of all rows; of the rows behind the panels, in feed order */
   const char *w, *bias; /* bias or NULL */
   float *y;
   int64_t w_stride, y_stride; /* bytes, elements */
-  size_t out, rows;           /* all, and of a task */
+  size_t out, panels, rows;   /* all; those in whole panels, or all; of a task, a multiple of panels */
   uint32_t first;             /* task */
 };
 
@@ -27,12 +27,14 @@ struct products {
   size_t tokens, n, parts; /* of the tokens */
 };
 
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
 static void compute(const struct products *p, uint32_t index, void *scratch) {
   const struct weight *w = p->weight;
   while (w + 1 < p->weight + p->count && index >= w[1].first) w++;
   const size_t tile = (index - w->first) / p->parts, part = (index - w->first) % p->parts;
   const size_t o = tile * w->rows, t = p->tokens * part / p->parts, end = p->tokens * (part + 1) / p->parts;
-  const struct skeep_matmul_tile m = {.x = p->x + (int64_t)t * p->x_stride,
+  struct skeep_matmul_tile m = {.x = p->x + (int64_t)t * p->x_stride,
                                       .x_stride = p->x_stride,
                                       .w = w->w + (int64_t)o * w->w_stride,
                                       .w_stride = w->w_stride,
@@ -42,7 +44,15 @@ static void compute(const struct products *p, uint32_t index, void *scratch) {
                                       .rows = w->out - o < w->rows ? w->out - o : w->rows,
                                       .n = p->n,
                                       .scratch = scratch};
-  w->body(&m);
+  const size_t rows = m.rows, whole = o < w->panels ? min_size(rows, w->panels - o) : 0;
+  m.rows = whole;
+  if (whole) w->body(&m);
+  m.rows = rows - whole;
+  m.w += (int64_t)whole * m.w_stride;
+  m.y += whole;
+  if (m.rows) w->stored(&m);
+  m.rows = rows;
+  m.y -= whole;
   if (!w->bias) return;
   for (size_t i = 0; i < m.tokens; i++)
     for (size_t j = 0; j < m.rows; j++) {
@@ -121,12 +131,18 @@ static skeep_status product(const skeep_view *x, const skeep_view *const v[3], c
   }
   (void)rows_of(y, &w->y_stride); /* as many as of x: the extents agree */
   const int64_t bytes = skeep_encoding_find(weight->encoding)->block_bytes;
-  w->body = (skeep_body_matmul_t *)kernel->body;
+  w->body = w->stored = (skeep_body_matmul_t *)kernel->body;
   w->w = operand_start(weight, bytes);
   w->w_stride = operand_step(weight, 0, bytes);
   w->bias = bias ? operand_start(bias, sizeof(float)) : NULL;
   w->y = (float *)(void *)operand_start(y, sizeof(float));
-  w->out = (size_t)weight->layout.shape[0];
+  w->out = w->panels = (size_t)weight->layout.shape[0];
+  if (weight->layout.order.family == SKEEP_ORDER_ROW_PANEL) {
+    kernel = skeep_kernel_find(SKEEP_OP_MATMUL_T, weight->encoding, x->encoding, (skeep_order){0, 0, 0, 0});
+    if (!kernel) return skeep_fail(SKEEP_ERR_NO_KERNEL, at[0], (uint64_t)weight->encoding << 32 | SKEEP_OP_MATMUL_T);
+    w->stored = (skeep_body_matmul_t *)kernel->body;
+    w->panels -= w->panels % weight->layout.order.panel;
+  }
   return skeep_ok();
 }
 

@@ -26,13 +26,17 @@ static void repack_box(const void *arg, const int64_t at[4], const int64_t exten
   for (int64_t o = 0; o < extent[r->row_axis]; o++, index[r->row_axis]++) {
     x[rows] = skeep_line_of(r->x, index, r->block_axis);
     y[rows] = skeep_line_of(r->y, index, r->block_axis);
-    if (x[rows].step == (int64_t)size && y[rows].step == (int64_t)size)
-      memcpy(y[rows].first, x[rows].first, (size_t)n * size);
+    if (skeep_line_is_dense(x[rows], size) && skeep_line_is_dense(y[rows], size))
+      skeep_cells_copy(y[rows], x[rows], n, size);
     else
       rows++;
   }
   for (int64_t b = 0; b < n; b++)
-    for (int o = 0; o < rows; o++) memcpy(y[o].first + b * y[o].step, x[o].first + b * x[o].step, size);
+    for (int o = 0; o < rows; o++) {
+      skeep_cells_copy(y[o], x[o], 1, size);
+      x[o].first += x[o].step;
+      y[o].first += y[o].step;
+    }
 }
 
 static skeep_status prepack(struct skeep_op *op) {

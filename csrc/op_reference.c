@@ -2,15 +2,15 @@
  * layout; fast kernels are compared with it. */
 #include "blocks.h"
 #include "memory_slot.h"
+#include "op_lines.h"
 
 #include <math.h>
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define MAX_BLOCK 256
-#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields) \
-  _Static_assert(elements <= MAX_BLOCK && bytes <= 2 * MAX_BLOCK, "a block fits the reader");
+#define SKEEP_ENCODING(id, NAME, name, dtype, elements, bytes, flags, fields, feed) \
+  _Static_assert(elements <= SKEEP_LARGEST_BLOCK && bytes <= SKEEP_LARGEST_BLOCK_BYTES, "a block fits the reader");
 #include "encodings.def"
 #undef SKEEP_ENCODING
 
@@ -35,9 +35,10 @@ struct reader {
   const skeep_view *view;
   skeep_body_decode *decode; /* the portable row; NULL for dense formats and A8 */
   const struct codes *codes; /* NULL when there is no constant or it is not wanted */
-  const char *cell;
+  const char *cell; /* with the row in its column, of the block that is decoded in values */
+  size_t row;
   uint32_t bytes;
-  float values[MAX_BLOCK], constants[MAX_BLOCK];
+  float values[SKEEP_LARGEST_BLOCK], constants[SKEEP_LARGEST_BLOCK];
 };
 
 static skeep_status reader_open(struct reader *r, const skeep_view *v, int split) {
@@ -84,22 +85,23 @@ static double dense_at(const char *p, uint32_t dtype) {
 /* The element at index. *constant gets the part of its value that does not depend on the code. */
 static double element(struct reader *r, const int64_t *index, double *constant) {
   const skeep_view *v = r->view;
-  const char *cell = skeep_cell(v, index);
   *constant = 0;
-  if (v->layout.block == 1) return dense_at(cell, v->dtype);
+  if (v->layout.block == 1) return dense_at(skeep_cell(v, index), v->dtype);
   const size_t at = (size_t)(index[v->layout.block_axis] % v->layout.block);
   if (v->encoding == SKEEP_ENC_A8) { /* exact in double, where a decoded float would be rounded */
-    const skeep_block_a8 *b = (const skeep_block_a8 *)(const void *)cell;
+    const skeep_block_a8 *b = (const skeep_block_a8 *)(const void *)skeep_cell(v, index);
     return (double)b->d[at / 32] * b->qs[at];
   }
-  if (cell != r->cell) {
-    r->cell = cell;
-    r->decode(cell, 1, r->values);
+  const struct skeep_line line = skeep_line_of(v, index, v->layout.block_axis);
+  if (line.first != r->cell || line.row != r->row) {
+    char block[SKEEP_LARGEST_BLOCK_BYTES];
+    skeep_cells_copy(skeep_line_at(block, r->bytes), line, 1, r->bytes);
+    r->cell = line.first;
+    r->row = line.row;
+    r->decode(block, 1, r->values);
     if (r->codes) {
-      char zeros[2 * MAX_BLOCK];
-      memcpy(zeros, cell, r->bytes);
-      memset(zeros + r->codes->from, 0, (size_t)(r->codes->to - r->codes->from));
-      r->decode(zeros, 1, r->constants);
+      memset(block + r->codes->from, 0, (size_t)(r->codes->to - r->codes->from));
+      r->decode(block, 1, r->constants);
     }
   }
   if (r->codes) *constant = (double)r->constants[at];

@@ -341,9 +341,13 @@ SKEEP_API skeep_status skeep_unpin(skeep_storage pin);
 typedef struct skeep_order {
   uint8_t family;     /* SKEEP_ORDER_* */
   uint8_t panel;      /* P for ROW_PANEL, else 0 */
-  uint8_t interleave; /* bytes by which the P blocks at one b are interleaved; 0 = each block is stored whole */
+  uint8_t interleave; /* max size of the units by which the P blocks at one b are interleaved; 0 = whole blocks */
   uint8_t version;    /* of the interleaving; 0 for whole blocks */
 } skeep_order;
+/* The feed order, which the products of most packed encodings read fastest, as an initializer: panels of 16 rows, whose
+ * blocks are interleaved so that a vector register loads the same few bytes of all 16 rows at once. docs/layouts.md says
+ * where each byte is. skeep_prepack converts to it and back; the kernel table says which encodings have it. */
+#define SKEEP_ORDER_FEED {SKEEP_ORDER_ROW_PANEL, 16, 4, 1}
 
 /* Where each element of a tensor is. shape counts elements; strides and offset count blocks, or elements when block is
  * 1 (dense). Unused axes have extent 1 and stride 0.

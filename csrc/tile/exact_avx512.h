@@ -33,10 +33,14 @@ SKEEP_INLINE __m128 exact_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
 
 #include "tile/exact_x86_template.h"
 
-/* The product of a form with F32, through a decoder of it. */
-#define DECODED_PRODUCT(form, decoder)                                            \
-  void skeep_matmul_t_##form##_f32_avx512(const struct skeep_matmul_tile *tile) {   \
-    exact_decoded(tile, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form, decoder);      \
+/* The product of an encoding with F32, through a decoder of it: as stored, and in feed order. */
+#define DECODED_PRODUCT(form, decoder)                                             \
+  void skeep_matmul_t_##form##_f32_avx512(const struct skeep_matmul_tile *tile) {     \
+    exact_decoded(tile, NULL, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form, decoder); \
+  }
+#define DECODED_PRODUCT_FEED(NAME, form, decoder)                                                           \
+  void skeep_matmul_t_##form##_f32_feed_avx512(const struct skeep_matmul_tile *tile) {                         \
+    exact_decoded(tile, skeep_feed_runs(SKEEP_ENC_##NAME), SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form, decoder); \
   }
 
 #endif

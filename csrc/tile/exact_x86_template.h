@@ -103,15 +103,16 @@ SKEEP_INLINE void exact_in_place(const struct skeep_matmul_tile *tile, size_t el
 
 /* Any encoding, decoded a section of some rows at a time. One function serves all: the decoder is a call in any
  * case. */
-static __attribute__((noinline)) void exact_decoded(const struct skeep_matmul_tile *tile, size_t block, size_t bytes,
-                                skeep_body_decode *decode) {
+static __attribute__((noinline)) void exact_decoded(const struct skeep_matmul_tile *tile, const struct skeep_run *runs,
+                                                    size_t block, size_t bytes, skeep_body_decode *decode) {
   float *scratch = tile->scratch;
+  char *copy = (char *)(scratch + EXACT_ROWS * SKEEP_SECTION);
   for (size_t o = 0; o < tile->rows; o += EXACT_ROWS)
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
-      const size_t rows = skeep_min(EXACT_ROWS, tile->rows - o);
+      const size_t rows = skeep_min(EXACT_ROWS, tile->rows - o), count = skeep_min(SKEEP_SECTION, tile->n - k);
       for (size_t i = 0; i < rows; i++)
-        decode(tile->w + (int64_t)(o + i) * tile->w_stride + k / block * bytes,
-               skeep_min(SKEEP_SECTION, tile->n - k) / block, scratch + i * SKEEP_SECTION);
+        decode(skeep_tile_blocks(tile, runs, o + i, k, count, block, bytes, copy), count / block,
+               scratch + i * SKEEP_SECTION);
       const struct exact_rows w = {(const char *)scratch, 4 * SKEEP_SECTION, 4};
       exact_section(tile, &w, o, k, exact_f32);
     }

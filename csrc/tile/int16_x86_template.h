@@ -23,8 +23,7 @@ SKEEP_INLINE void int16_read(const char *const *row, size_t g, integer_group_of 
     group_of(row[r], g, &w[r]);
     at[r] = (const char *)&w[r];
   }
-  panel_load(at, offsetof(struct integer_group, code), out->code);
-  panel_load(at, offsetof(struct integer_group, code) + 32, out->code + 8);
+  for (size_t i = 0; i < 4; i++) rows_by_dword(at, offsetof(struct integer_group, code) + 16 * i, out->code + 4 * i);
   _Static_assert(offsetof(struct integer_group, offset) == offsetof(struct integer_group, scale) + 8, "together");
   rows_by_dword(at, offsetof(struct integer_group, scale), floats);
   for (int h = 0; h < 2; h++) {
@@ -33,9 +32,19 @@ SKEEP_INLINE void int16_read(const char *const *row, size_t g, integer_group_of 
   }
 }
 
+/* The activations and outputs of a section of some panels, some tokens. */
+struct int16_rows {
+  const char *x; /* at the section's first block */
+  int64_t x_stride;
+  float *y;
+  int64_t y_stride;
+  size_t rows, groups;
+  int first;
+};
+
 /* Multiplies a section of some panels with some tokens. cells has SKEEP_SECTION / 32 groups for each panel, x16 has
  * SKEEP_SECTION int16 codes for each token. */
-SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *x16, const struct section *q,
+SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *x16, const struct int16_rows *q,
                                const int panels, const int tokens) {
   panel_float sum[PANELS_AT_ONCE][4];
   for (int p = 0; p < panels; p++)
@@ -47,7 +56,7 @@ SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *
         for (int t = 0; t < tokens; t++) s[p][t] = panel_all(0);
       for (size_t i = 0; i < 8; i++)
         for (int t = 0; t < tokens; t++) {
-          const panel_int pair = broadcast4((const char *)(x16 + t * SKEEP_SECTION + 32 * g + 16 * h + 2 * i));
+          const panel_int pair = panel_broadcast((const char *)(x16 + t * SKEEP_SECTION + 32 * g + 16 * h + 2 * i));
           for (int p = 0; p < panels; p++)
             s[p][t] = int16_multiply(s[p][t], cells[p * (SKEEP_SECTION / 32) + (int)g].code[8 * h + i], pair);
         }
@@ -76,14 +85,20 @@ SKEEP_INLINE void int16_widen(const skeep_block_a8 *a, size_t groups, int16_t *x
 
 /* A section of `panels` panels with some tokens. One function for all encodings, since it does not depend on them. */
 static __attribute__((noinline)) void int16_sections(const struct int16_group *cells, size_t panels,
-                                                    const int16_t *x16, const struct section *first, size_t tokens) {
+                                                    const int16_t *x16, const struct int16_rows *first, size_t tokens) {
   const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
-  struct section s = *first;
+  struct int16_rows s = *first;
   for (size_t p = 0; p < panels; p += step, s.y += step * PANEL, s.rows -= step * PANEL) {
     const struct int16_group *cell = cells + p * (SKEEP_SECTION / 32);
-#define CALL(panels, tokens) int16_section(cell, x16, &s, panels, tokens)
-    PANEL_CASES(step, tokens, CALL)
-#undef CALL
+#define CASE(panels, tokens) \
+  case 8 * (panels) + (tokens): int16_section(cell, x16, &s, panels, tokens); break;
+    switch (8 * step + tokens) {
+      CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(1, 4)
+#if PANELS_AT_ONCE > 1
+      CASE(PANELS_AT_ONCE, 1) CASE(PANELS_AT_ONCE, 2) CASE(PANELS_AT_ONCE, 3) CASE(PANELS_AT_ONCE, 4)
+#endif
+    }
+#undef CASE
   }
 }
 
@@ -106,7 +121,7 @@ SKEEP_INLINE void int16_product(const struct skeep_matmul_tile *tile, integer_gr
         tokens = (tile->tokens - t + parts - 1) / parts;
         for (size_t i = 0; i < tokens; i++)
           int16_widen((const skeep_block_a8 *)(x + (int64_t)(t + i) * tile->x_stride), groups, x16 + i * SKEEP_SECTION);
-        const struct section s = {NULL,
+        const struct int16_rows s = {
                                   x + (int64_t)t * tile->x_stride,
                                   tile->x_stride,
                                   tile->y + (int64_t)t * tile->y_stride + o,

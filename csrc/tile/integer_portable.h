@@ -4,13 +4,14 @@
 
 #include "tile/group.h"
 
-SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer_group_of *group_of, size_t block,
-                                   size_t bytes) {
+SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, const struct skeep_run *runs,
+                                   integer_group_of *group_of, size_t block, size_t bytes) {
   struct integer_group *w = tile->scratch;
+  char *copy = (char *)(w + SKEEP_SECTION / 32);
   for (size_t o = 0; o < tile->rows; o++) {
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
       const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
-      const char *row = tile->w + (int64_t)o * tile->w_stride + k / block * bytes;
+      const char *row = skeep_tile_blocks(tile, runs, o, k, 32 * groups, block, bytes, copy);
       for (size_t g = 0; g < groups; g++) group_of(row, g, &w[g]);
       for (size_t t = 0; t < tile->tokens; t++) {
         const skeep_block_a8 *x = (const void *)(tile->x + (int64_t)t * tile->x_stride);
@@ -35,10 +36,15 @@ SKEEP_INLINE void integer_portable(const struct skeep_matmul_tile *tile, integer
   }
 }
 
-/* The product of a form with A8, through its group.h. */
-#define GROUP_PRODUCT(form)                                                          \
-  void skeep_matmul_t_##form##_a8_portable(const struct skeep_matmul_tile *tile) {   \
-    integer_portable(tile, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form); \
+/* The product of an encoding with A8, through its group.h: as stored, and in feed order. */
+#define GROUP_PRODUCT(form)                                                                \
+  void skeep_matmul_t_##form##_a8_portable(const struct skeep_matmul_tile *tile) {         \
+    integer_portable(tile, NULL, form##_group, SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form); \
+  }
+#define GROUP_PRODUCT_FEED(NAME, form)                                                   \
+  void skeep_matmul_t_##form##_a8_feed_portable(const struct skeep_matmul_tile *tile) {  \
+    integer_portable(tile, skeep_feed_runs(SKEEP_ENC_##NAME), form##_group,              \
+                     SKEEP_ELEMENTS_##form, SKEEP_BYTES_##form);                         \
   }
 
 #endif

@@ -1,18 +1,21 @@
 /* The integer product for x86 of encodings whose codes are unsigned bytes (minus a zero point), with a scale, and
- * perhaps a minimum, for each 16 or 32 elements. The panel.h of an encoding reads a group of 32 elements of all rows of
- * a panel at once; it is written once for the vectors of both instruction sets. A 32-bit lane belongs to one row, so
- * that scales are read and multiplied for all rows at once, too, and sums never cross lanes.
+ * perhaps an offset, for each 16 or 32 elements. A 32-bit lane belongs to one row of a panel, so that scales are read and
+ * multiplied for all rows at once, and sums never cross lanes.
  *
- * With one token, groups are multiplied as they are read. With more, a section of some panels is unpacked first. Both
- * give the same bits: their integer sums are exact and their floating-point steps are the same, in the same order.
+ * The panel.h of an encoding unpacks 32 elements of all rows of a panel at once. It is written once for the vectors of
+ * both instruction sets, and for blocks as stored, where rows are read side by side and transposed, and in feed order,
+ * where a column already has the same four bytes of all rows next to each other.
  *
- * The including file defines PANELS_AT_ONCE (how many panels share the loads of activations), the vector types
- * panel_int and panel_float and their functions panel_fma, panel_pairs (sums of two 16-bit products), panel_shuffle,
- * panel_table, panel_half, panel_planes, panel_plane, panel_run, panel_multiply, panel_close and panel_prefetch. */
+ * A few tokens are multiplied as groups are unpacked. For more, a section of some panels is unpacked first. Both give
+ * the same bits: their integer sums are exact and their floating-point steps are the same, in the same order.
+ *
+ * The including file defines PANEL (rows of a panel; lanes), PANELS (unpacked together), PANELS_AT_ONCE (panels that
+ * share the loads of activations), PANEL_FEW (up to so many tokens are a few), the vector types panel_int and
+ * panel_float, and the functions used below. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
-#ifndef PANELS_AT_ONCE
-#error "parameters: PANELS_AT_ONCE, panel_int, panel_float and their operations, of tile/panel_<set>.h"
+#if !defined(PANEL) || !defined(PANELS) || !defined(PANELS_AT_ONCE) || !defined(PANEL_FEW)
+#error "parameters: PANEL, PANELS, PANELS_AT_ONCE, PANEL_FEW, panel_int, panel_float and their operations"
 #endif
 
 typedef uint32_t panel_u32 __attribute__((vector_size(4 * PANEL)));
@@ -30,7 +33,7 @@ SKEEP_INLINE panel_float panel_splat(float v) { return (panel_float){0} + v; }
 
 struct panel_form {
   int bits;             /* of a code */
-  int zero;             /* the code that means 0 */
+  int zero;             /* the code that means 0; 0 when there are offsets */
   int halves;           /* 2: each 16 elements have a scale and an offset of their own; 1: all 32 share them */
   int offsets;          /* whether there are any */
   size_t groups, bytes; /* of a block */
@@ -50,192 +53,307 @@ struct panel_block {
   panel_float d, m;
 };
 
-/* Begins the blocks at row[r] + at. */
-typedef void panel_open(const char *const *row, size_t at, struct panel_block *b);
-/* Group g of them; groups are read in ascending order. */
-typedef void panel_read(const char *const *row, size_t at, struct panel_block *b, int g, struct panel_group *out);
+/* ---- where the rows of a panel are ---- */
 
-/* 32 bytes of each row as eight times a dword of each. */
-SKEEP_INLINE void panel_load(const char *const *row, size_t at, panel_int *out) {
-  rows_by_dword(row, at, out);
-  rows_by_dword(row, at + 16, out + 4);
+struct panel_source {
+  int feed;               /* a constant where this is inlined */
+  const char *const *row; /* as stored: the rows */
+  const char *panel;      /* in feed order: the columns, of SKEEP_FEED_PANEL rows */
+  size_t lane;            /* the first of these rows that is meant, of PANEL */
+};
+
+/* Dwords of the blocks at `at` bytes of the rows, from a field on: dword r of out[k] is the k-th of row r. A single
+ * dword, or three, are the only or the last ones of a block or have others behind them. */
+SKEEP_INLINE void panel_dwords(const struct panel_source *s, size_t at, const size_t field, const int count,
+                               panel_int *out) {
+  if (s->feed) {
+    const char *p = s->panel + SKEEP_FEED_PANEL * (at + field) + 4 * s->lane;
+    for (int k = 0; k < count; k++) out[k] = panel_load(p + 4 * SKEEP_FEED_PANEL * k);
+    return;
+  }
+  int k = 0;
+  for (; k + 4 <= count; k += 4) rows_by_dword(s->row, at + field + 4 * (size_t)k, out + k);
+  if (k == count) return;
+  panel_int four[4]; /* sixteen bytes that end with the last dword, or begin with the first */
+  const int back = field >= 12 ? 4 - (count - k) : 0;
+  rows_by_dword(s->row, at + field + 4 * (size_t)k - 4 * (size_t)back, four);
+  for (int i = 0; k < count; i++, k++) out[k] = four[back + i];
 }
 
-/* The codes of some panels against those of some tokens: a half of a group, or all of it. */
-SKEEP_INLINE void panel_dot(const struct panel_group *const *w, const char *a, int64_t a_stride, const int half,
-                            const int panels, const int tokens, const struct panel_form form,
-                            panel_int s[PANELS_AT_ONCE][4]) {
+/* A half, and a byte, of each block. */
+SKEEP_INLINE panel_float panel_halves(const struct panel_source *s, size_t at, const size_t field) {
+  if (s->feed) return panel_load_half(s->panel + SKEEP_FEED_PANEL * (at + field) + 2 * s->lane);
+  return rows_half(s->row, at + field);
+}
+SKEEP_INLINE panel_int panel_byte(const struct panel_source *s, size_t at, const size_t field) {
+  if (s->feed) return panel_load_byte(s->panel + SKEEP_FEED_PANEL * (at + field) + s->lane);
+  panel_int four[4];
+  rows_by_dword(s->row, at + field, four);
+  return four[0] & panel_all(255);
+}
+
+/* Begins the blocks that are `at` bytes into the rows. */
+typedef void panel_open(const struct panel_source *s, size_t at, struct panel_block *b);
+/* Group g of them; groups are read in ascending order. */
+typedef void panel_read(const struct panel_source *s, size_t at, struct panel_block *b, int g, struct panel_group *out);
+
+/* row[i] = row o + i of the weights, `at` bytes in. Rows past the last one repeat it and are not stored. */
+SKEEP_INLINE void panel_rows(const struct skeep_matmul_tile *tile, size_t o, size_t at, const char **row) {
+  for (size_t i = 0; i < PANEL; i++)
+    row[i] = tile->w + (int64_t)skeep_min(o + i, tile->rows - 1) * tile->w_stride + at;
+}
+
+/* Prefetches `bytes` bytes of each row that lie `step` behind the reader, who is `at` bytes into rows of row_bytes;
+ * behind the end of a row, those of the row `rows` further. Any address may be prefetched. */
+SKEEP_INLINE void panel_prefetch(const struct skeep_matmul_tile *tile, const char *const *row, size_t row_bytes,
+                                 size_t rows, size_t at, size_t step, size_t bytes) {
+  const int64_t ahead = at + step < row_bytes ? (int64_t)step
+                                              : (int64_t)rows * tile->w_stride + (int64_t)step - (int64_t)row_bytes;
+  for (size_t i = 0; i < PANEL; i++)
+    for (size_t b = 0; b < bytes; b += 64) _mm_prefetch(row[i] + (int64_t)at + ahead + (int64_t)b, _MM_HINT_T0);
+}
+
+/* ---- a group ---- */
+
+/* The sums of the activation codes of 16 elements each, a pair in each lane, times -zero or 1: those of a half of a
+ * group, or of all of it. */
+SKEEP_INLINE panel_int panel_sums(const skeep_block_a8 *a, size_t quarter, const int half, const int factor,
+                                  const struct panel_form form) {
+  const uint32_t low = half ? 0 : 0xffffu, high = half || form.halves == 1 ? 0xffffu : 0;
+  const panel_int pair = panel_broadcast((const char *)(a->sums + 2 * quarter));
+  return panel_pairs(pair, panel_all((low & (uint32_t)factor) | (high & (uint32_t)factor) << 16));
+}
+
+/* Adds a half of a group of some panels, or all of it, times some tokens, to sums. code[p], scale[p] and offset[p] are
+ * panel p's; token t's activations are t * stride bytes behind a. */
+SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *scale, const panel_float *offset,
+                            const char *a, int64_t stride, size_t quarter, const int half, const int panels,
+                            const int tokens, const struct panel_form form, panel_float sum[PANELS_AT_ONCE][4]) {
   const int first = 4 * half, end = first + 8 / form.halves, run = panel_run(form.bits);
-  for (int p = 0; p < panels; p++)
-    for (int t = 0; t < tokens; t++) s[p][t] = panel_all(0);
+  const char *codes = a + offsetof(skeep_block_a8, qs) + 32 * quarter;
+  panel_int s[PANELS_AT_ONCE][4];
+  for (int t = 0; t < tokens; t++) {
+    const panel_int begin = form.offsets ? panel_all(0)
+                                         : panel_sums((const skeep_block_a8 *)(a + t * stride), quarter, half, -form.zero, form);
+    for (int p = 0; p < panels; p++) s[p][t] = begin;
+  }
   for (int plane = 0; plane < panel_planes(form.bits); plane++)
     for (int i = first; i < end; i += run) {
       panel_int part[PANELS_AT_ONCE][4];
       for (int p = 0; p < panels; p++)
-        for (int t = 0; t < tokens; t++) part[p][t] = panel_all(0);
+        for (int t = 0; t < tokens; t++) part[p][t] = panel_begin(s[p][t]);
       for (int j = i; j < i + run && j < end; j++) {
-        panel_int codes[PANELS_AT_ONCE];
-        for (int p = 0; p < panels; p++) codes[p] = panel_plane(w[p]->code[j], form.bits, plane);
+        panel_int w[PANELS_AT_ONCE];
+        for (int p = 0; p < panels; p++) w[p] = panel_plane(code[p][j], form.bits, plane);
         for (int t = 0; t < tokens; t++) {
-          const panel_int four = broadcast4(a + t * a_stride + 4 * j);
-          for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], codes[p], four);
+          const panel_int four = panel_broadcast(codes + t * stride + 4 * j);
+          for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], w[p], four);
         }
       }
       for (int p = 0; p < panels; p++)
         for (int t = 0; t < tokens; t++) s[p][t] = panel_close(s[p][t], part[p][t], plane);
     }
-}
-
-/* Adds a half of a group, or all of it, to the sum of a section: s the codes' sums, a the block of activations, k
- * the group in it. */
-SKEEP_INLINE panel_float panel_add(panel_float sum, panel_int s, const struct panel_group *w, const skeep_block_a8 *a,
-                                   size_t k, const int half, const struct panel_form form) {
-  /* The sums of the activation codes of 16 elements each, a pair; the factors choose one or both. */
-  const panel_int pair = broadcast4((const char *)(a->sums + 2 * k));
-  const uint32_t low = half ? 0 : 0xffffu, high = half || form.halves == 1 ? 0xffffu : 0;
-#define FACTOR(v) panel_all((low & (uint32_t)(v)) | (high & (uint32_t)(v)) << 16)
-  if (form.zero) s = (panel_int)((panel_i32)s + (panel_i32)panel_pairs(pair, FACTOR(-form.zero)));
-  const panel_float d = panel_splat(a->d[k]);
-  if (!form.offsets) return panel_fma(panel_value(s), w->scale[half] * d, sum);
-  const panel_float codes = panel_value(panel_pairs(pair, FACTOR(1)));
-#undef FACTOR
-  return panel_fma(panel_fma(panel_value(s), w->scale[half], w->offset[half] * codes), d, sum);
-}
-
-SKEEP_INLINE void panel_one(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
-                            const struct panel_form form) {
-  const size_t row_bytes = tile->n / 32 / form.groups * form.bytes;
-  for (size_t o = 0; o < tile->rows; o += PANEL) {
-    const char *row[PANEL];
-    panel_rows(tile, o, 0, row);
-    size_t at = 0;
-    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
-      const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
-      const skeep_block_a8 *x = (const skeep_block_a8 *)tile->x + k / SKEEP_ELEMENTS_a8;
-      panel_float sum = panel_splat(0);
-      for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
-        struct panel_block b;
-        if (form.groups > 1 || g % 4 == 0)
-          panel_prefetch(tile, row, row_bytes, PANEL, at, 512, (form.groups > 1 ? 1 : 4) * form.bytes);
-        open(row, at, &b);
-#pragma GCC unroll 8
-        for (size_t i = 0; i < form.groups; i++) {
-          const skeep_block_a8 *a = x + (g + i) / 4;
-          const size_t quarter = (g + i) % 4;
-          struct panel_group w;
-          const struct panel_group *const panels[PANELS_AT_ONCE] = {&w};
-          read(row, at, &b, (int)i, &w);
-          for (int h = 0; h < form.halves; h++) {
-            panel_int s[PANELS_AT_ONCE][4];
-            panel_dot(panels, (const char *)a->qs + 32 * quarter, 0, h, 1, 1, form, s);
-            sum = panel_add(sum, s[0][0], &w, a, quarter, h, form);
-          }
-        }
-      }
-      panel_end(tile->y + o, skeep_min(PANEL, tile->rows - o), sum, k == 0);
+  for (int t = 0; t < tokens; t++) {
+    const skeep_block_a8 *x = (const skeep_block_a8 *)(a + t * stride);
+    const panel_float d = panel_splat(x->d[quarter]);
+    if (!form.offsets) {
+      for (int p = 0; p < panels; p++) sum[p][t] = panel_fma(panel_value(s[p][t]), scale[p] * d, sum[p][t]);
+    } else {
+      const panel_float all = panel_value(panel_sums(x, quarter, half, 1, form));
+      for (int p = 0; p < panels; p++)
+        sum[p][t] = panel_fma(panel_fma(panel_value(s[p][t]), scale[p], offset[p] * all), d, sum[p][t]);
     }
   }
 }
 
-/* A section of some panels, SKEEP_SECTION / 32 groups apart, against some tokens. */
-SKEEP_INLINE void panel_section(const struct panel_group *cells, const struct section *q, const int panels,
-                                const int tokens, const struct panel_form form) {
+/* ---- a few tokens: multiplied as weights are unpacked ---- */
+
+SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
+                            const struct panel_form form, const int feed, const int tokens) {
+  enum { SIDES = SKEEP_FEED_PANEL / PANEL }; /* parts of a column that have the lanes of a vector */
+  const int sides = feed ? SIDES : 1;
+  const size_t row_bytes = tile->n / 32 / form.groups * form.bytes;
+  for (size_t o = 0; o < tile->rows; o += PANEL * (size_t)sides) {
+    const char *row[PANEL], *panel = tile->w + (int64_t)o * tile->w_stride;
+    if (!feed) panel_rows(tile, o, 0, row);
+    size_t at = 0;
+    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
+      const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
+      const char *x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
+      panel_float sum[SIDES][PANELS_AT_ONCE][4];
+      for (int v = 0; v < sides; v++)
+        for (int t = 0; t < tokens; t++) sum[v][0][t] = panel_splat(0);
+      for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
+        if (!feed) {
+          if (form.groups > 1 || g % 4 == 0)
+            panel_prefetch(tile, row, row_bytes, PANEL, at, 512, (form.groups > 1 ? 1 : 4) * form.bytes);
+        } else if (tile->ahead) {
+          const char *next = panel + SKEEP_FEED_PANEL * at + tile->ahead;
+          for (size_t b = 0; b < SKEEP_FEED_PANEL * form.bytes; b += 64) _mm_prefetch(next + b, _MM_HINT_T0);
+        }
+        for (int v = 0; v < sides; v++) {
+          const struct panel_source source = {feed, row, panel, (size_t)v * PANEL};
+          struct panel_block b;
+          open(&source, at, &b);
+#pragma GCC unroll 8
+          for (size_t i = 0; i < form.groups; i++) {
+            const size_t group = g + i;
+            struct panel_group w;
+            const panel_int *const code[PANELS_AT_ONCE] = {w.code};
+            read(&source, at, &b, (int)i, &w);
+            for (int h = 0; h < form.halves; h++)
+              panel_add(code, w.scale + h, w.offset + h, x + group / 4 * SKEEP_BYTES_a8, tile->x_stride, group % 4, h, 1,
+                        tokens, form, sum[v]);
+          }
+        }
+      }
+      for (int v = 0; v < sides; v++)
+        for (int t = 0; t < tokens; t++)
+          panel_end(tile->y + t * tile->y_stride + o + (size_t)v * PANEL, tile->rows - o - (size_t)v * PANEL,
+                    sum[v][0][t], k == 0);
+    }
+  }
+}
+
+/* ---- many tokens: a section of some panels is unpacked, then multiplied ---- */
+
+/* An unpacked group: codes, scales, offsets, as many as the form has. */
+#define CELL(form) (8 + (form).halves * (1 + (form).offsets))
+
+/* A section of some panels and of all tokens. */
+struct panel_section {
+  const panel_int *cells; /* of a panel, SKEEP_SECTION / 32 of them; the panels' follow each other */
+  size_t panels, tokens, groups;
+  const char *x; /* at the section's first block */
+  int64_t x_stride, y_stride;
+  float *y;
+  size_t rows;
+  int zero, first;
+};
+
+SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int *cells, const char *x, float *y,
+                                 size_t rows, const int panels, const int tokens, const struct panel_form form) {
+  const size_t cell = (size_t)CELL(form), apart = SKEEP_SECTION / 32 * cell;
   panel_float sum[PANELS_AT_ONCE][4];
   for (int p = 0; p < panels; p++)
     for (int t = 0; t < tokens; t++) sum[p][t] = panel_splat(0);
   for (size_t g = 0; g < q->groups; g++) {
-    const char *block = q->x + g / 4 * SKEEP_BYTES_a8;
-    const struct panel_group *w[PANELS_AT_ONCE];
-    for (int p = 0; p < panels; p++) w[p] = cells + p * (SKEEP_SECTION / 32) + g;
+    const panel_int *code[PANELS_AT_ONCE];
+    for (int p = 0; p < panels; p++) code[p] = cells + (size_t)p * apart + g * cell;
     for (int h = 0; h < form.halves; h++) {
-      panel_int s[PANELS_AT_ONCE][4];
-      panel_dot(w, block + offsetof(skeep_block_a8, qs) + g % 4 * 32, q->x_stride, h, panels, tokens, form, s);
-      for (int t = 0; t < tokens; t++) {
-        const skeep_block_a8 *a = (const skeep_block_a8 *)(block + t * q->x_stride);
-        for (int p = 0; p < panels; p++) sum[p][t] = panel_add(sum[p][t], s[p][t], w[p], a, g % 4, h, form);
+      panel_float scale[PANELS_AT_ONCE], offset[PANELS_AT_ONCE];
+      for (int p = 0; p < panels; p++) {
+        scale[p] = (panel_float)code[p][8 + h];
+        if (form.offsets) offset[p] = (panel_float)code[p][8 + form.halves + h];
       }
+      panel_add(code, scale, offset, x + g / 4 * SKEEP_BYTES_a8, q->x_stride, g % 4, h, panels, tokens, form, sum);
     }
   }
   for (int p = 0; p < panels; p++)
     for (int t = 0; t < tokens; t++)
-      panel_end(q->y + t * q->y_stride + p * PANEL, skeep_min(PANEL, q->rows - (size_t)p * PANEL), sum[p][t],
-                q->first);
+      panel_end(y + t * q->y_stride + p * PANEL, rows - (size_t)p * PANEL, sum[p][t], q->first);
 }
 
-/* CALL with constants: step panels, 1 or PANELS_AT_ONCE, and one to four tokens. */
+SKEEP_INLINE void panel_section_of(const struct panel_section *q, const int halves, const int offsets, const int bits) {
+  const struct panel_form form = {.bits = bits, .zero = q->zero, .halves = halves, .offsets = offsets};
+  const size_t step = q->panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
+  size_t parts = (q->tokens + 3) / 4;
+  for (size_t t = 0, tokens; t < q->tokens; t += tokens, parts--) {
+    tokens = (q->tokens - t + parts - 1) / parts; /* nine tokens are three times three */
+    const char *x = q->x + (int64_t)t * q->x_stride;
+    for (size_t p = 0; p < q->panels; p += step) {
+      const panel_int *cells = q->cells + p * (SKEEP_SECTION / 32) * (size_t)CELL(form);
+      float *y = q->y + (int64_t)t * q->y_stride + p * PANEL;
+      const size_t rows = q->rows - p * PANEL;
+#define CASE(panels, tokens) \
+  case 8 * (panels) + (tokens): panel_block_of(q, cells, x, y, rows, panels, tokens, form); break;
+      switch (8 * step + tokens) {
+        CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(1, 4)
 #if PANELS_AT_ONCE > 1
-#define PANEL_CASES(step, tokens, CALL)                                    \
-  switch ((step) == 1 ? (tokens) : 4 + (tokens)) {                         \
-    case 1: CALL(1, 1); break;                                             \
-    case 2: CALL(1, 2); break;                                             \
-    case 3: CALL(1, 3); break;                                             \
-    case 4: CALL(1, 4); break;                                             \
-    case 5: CALL(PANELS_AT_ONCE, 1); break;                                \
-    case 6: CALL(PANELS_AT_ONCE, 2); break;                                \
-    case 7: CALL(PANELS_AT_ONCE, 3); break;                                \
-    default: CALL(PANELS_AT_ONCE, 4); break;                               \
-  }
-#else
-#define PANEL_CASES(step, tokens, CALL)                                    \
-  switch (tokens) {                                                        \
-    case 1: CALL(1, 1); break;                                             \
-    case 2: CALL(1, 2); break;                                             \
-    case 3: CALL(1, 3); break;                                             \
-    default: CALL(1, 4); break;                                            \
-  }
+        CASE(PANELS_AT_ONCE, 1) CASE(PANELS_AT_ONCE, 2) CASE(PANELS_AT_ONCE, 3) CASE(PANELS_AT_ONCE, 4)
 #endif
+      }
+#undef CASE
+    }
+  }
+}
+
+/* One function for all encodings with the same kind of cells and, with AVX2, of the same class of code widths. */
+#define PANEL_SECTION(halves, offsets, bits)                                                                  \
+  static __attribute__((noinline, unused)) void panel_section_##halves##offsets##bits(const struct panel_section *q) { \
+    panel_section_of(q, halves, offsets, bits);                                                               \
+  }
+PANEL_SECTION(1, 0, 4) PANEL_SECTION(1, 0, 5) PANEL_SECTION(1, 0, 8)
+PANEL_SECTION(1, 1, 4) PANEL_SECTION(1, 1, 5)
+PANEL_SECTION(2, 0, 4) PANEL_SECTION(2, 0, 6)
+PANEL_SECTION(2, 1, 4)
+
+typedef void panel_section_function(const struct panel_section *q);
+SKEEP_INLINE panel_section_function *panel_section_for(const struct panel_form form) {
+  const int bits = panel_run(form.bits) == 8 && panel_planes(form.bits) == 1 ? 4 : form.bits;
+  if (form.halves == 2) return form.offsets ? panel_section_214 : bits == 4 ? panel_section_204 : panel_section_206;
+  if (form.offsets) return bits == 4 ? panel_section_114 : panel_section_115;
+  return bits == 4 ? panel_section_104 : bits == 5 ? panel_section_105 : panel_section_108;
+}
 
 SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
-                             const struct panel_form form) {
+                             const struct panel_form form, const int feed) {
   const size_t row_bytes = tile->n / 32 / form.groups * form.bytes;
   const size_t section = SKEEP_SECTION / 32 / form.groups * form.bytes;
-  struct panel_group *cells = tile->scratch;
   for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
     const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
-    const size_t step = panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
       const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
       for (size_t p = 0; p < panels; p++) {
+        const size_t at_row = o + p * PANEL, lane = feed ? at_row % SKEEP_FEED_PANEL : 0;
         const char *row[PANEL];
-        panel_rows(tile, o + p * PANEL, 0, row);
+        const struct panel_source source = {feed, row, tile->w + (int64_t)(at_row - lane) * tile->w_stride, lane};
         size_t at = k / 32 / form.groups * form.bytes;
-        panel_prefetch(tile, row, row_bytes, PANEL * PANELS, at, section, section);
-        struct panel_group *cell = cells + p * (SKEEP_SECTION / 32);
+        if (!feed) {
+          panel_rows(tile, at_row, 0, row);
+          panel_prefetch(tile, row, row_bytes, PANEL * PANELS, at, section, section);
+        }
+        panel_int *cell = (panel_int *)tile->scratch + p * (SKEEP_SECTION / 32) * (size_t)CELL(form);
         for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
           struct panel_block b;
-          open(row, at, &b);
+          open(&source, at, &b);
 #pragma GCC unroll 8
-          for (size_t i = 0; i < form.groups; i++) read(row, at, &b, (int)i, cell++);
+          for (size_t i = 0; i < form.groups; i++, cell += CELL(form)) {
+            struct panel_group w;
+            read(&source, at, &b, (int)i, &w);
+            for (int j = 0; j < 8; j++) cell[j] = w.code[j];
+            for (int h = 0; h < form.halves; h++) {
+              cell[8 + h] = (panel_int)w.scale[h];
+              if (form.offsets) cell[8 + form.halves + h] = (panel_int)w.offset[h];
+            }
+          }
         }
       }
-      size_t parts = (tile->tokens + 3) / 4;
-      for (size_t t = 0, tokens; t < tile->tokens; t += tokens, parts--) {
-        tokens = (tile->tokens - t + parts - 1) / parts; /* nine tokens are three times three */
-        for (size_t p = 0; p < panels; p += step) {
-          const struct section s = {NULL,
-                                    tile->x + (int64_t)t * tile->x_stride + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8,
-                                    tile->x_stride,
-                                    tile->y + (int64_t)t * tile->y_stride + o + p * PANEL,
-                                    tile->y_stride,
-                                    tile->rows - o - p * PANEL,
-                                    groups,
-                                    k == 0};
-          const struct panel_group *cell = cells + p * (SKEEP_SECTION / 32);
-#define CALL(panels, tokens) panel_section(cell, &s, panels, tokens, form)
-          PANEL_CASES(step, tokens, CALL)
-#undef CALL
-        }
-      }
+      const struct panel_section q = {.cells = tile->scratch,
+                                      .panels = panels,
+                                      .tokens = tile->tokens,
+                                      .groups = groups,
+                                      .x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8,
+                                      .x_stride = tile->x_stride,
+                                      .y_stride = tile->y_stride,
+                                      .y = tile->y + o,
+                                      .rows = tile->rows - o,
+                                      .zero = form.zero,
+                                      .first = k == 0};
+      panel_section_for(form)(&q);
     }
   }
 }
 
 SKEEP_INLINE void panel_product(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
-                                const struct panel_form form) {
-  if (tile->tokens == 1) {
-    panel_one(tile, open, read, form);
-  } else {
-    panel_many(tile, open, read, form);
+                                const struct panel_form form, const int feed) {
+  switch (feed || tile->tokens == 1 ? tile->tokens : 0) {
+    case 1: panel_few(tile, open, read, form, feed, 1); break;
+#define CASE(count) \
+  case count: if (feed && count <= PANEL_FEW) panel_few(tile, open, read, form, feed, count); else panel_many(tile, open, read, form, feed); break;
+    CASE(2) CASE(3) CASE(4)
+#undef CASE
+    default: panel_many(tile, open, read, form, feed);
   }
 }
 

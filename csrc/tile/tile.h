@@ -21,6 +21,18 @@
 
 static inline size_t skeep_min(size_t a, size_t b) { return a < b ? a : b; }
 
+/* Blocks of row o of a tile from element k on: where they are stored or, in feed order, copied to `copy`. runs: as
+ * skeep_feed_runs, NULL = as stored. block, bytes: elements and size of a block. */
+static inline const char *skeep_tile_blocks(const struct skeep_matmul_tile *tile, const struct skeep_run *runs, size_t o,
+                                            size_t k, size_t elements, size_t block, size_t bytes, char *copy) {
+  const size_t at = k / block * bytes, row = o % SKEEP_FEED_PANEL;
+  if (!runs) return tile->w + (int64_t)o * tile->w_stride + at;
+  const char *column = tile->w + (int64_t)(o - row) * tile->w_stride + SKEEP_FEED_PANEL * at;
+  for (size_t i = 0; i < elements / block; i++)
+    skeep_feed_read(runs, column + SKEEP_FEED_PANEL * i * bytes, row, copy + i * bytes);
+  return copy;
+}
+
 /* Adds the sum of a section to an output element. The first section sets it. */
 static inline void skeep_section_end(skeep_f32_any *y, float sum, int first) { *y = first ? sum : *y + sum; }
 

@@ -117,7 +117,7 @@ func TestPrepackThereAndBack(t *testing.T) {
 	defer m.Close()
 	for _, e := range []tensor.Encoding{tensor.Q4_0, tensor.Q6_K} {
 		w := weight(t, tensor.FormatOf(e), 2, 11, 3*256)
-		for _, o := range []tensor.Order{{Family: tensor.InputBlockMajor}, tensor.Panels(4), tensor.Panels(8)} {
+		for _, o := range []tensor.Order{{Family: tensor.InputBlockMajor}, tensor.Panels(4), tensor.Panels(8), tensor.Feed} {
 			before := rec.Total(trace.Prepack)
 			p, err := Prepack(pool, "packed", w, o, m)
 			require.NoError(t, err)

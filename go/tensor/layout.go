@@ -36,6 +36,11 @@ var Feed = Order{Family: RowPanel, Panel: 16, Interleave: 4, Version: 1}
 // Panels returns the RowPanel order with whole blocks and p rows per panel.
 func Panels(p int) Order { return Order{Family: RowPanel, Panel: uint8(p)} }
 
+// Feed is the order that the fastest kernels read: panels of 16 rows, whose blocks are interleaved so that a vector
+// register loads the same few bytes of all 16 rows at once. docs/layouts.md says where each byte is. The kernel table
+// lists the encodings that have it. It is SKEEP_ORDER_FEED of skeep.h.
+var Feed = Order{Family: RowPanel, Panel: 16, Interleave: 4, Version: 1}
+
 // String is a short stable name, fit for cache keys: "row_major", "input_block_major", "row_panel8", and
 // with interleaved bytes "row_panel8i4v1".
 func (o Order) String() string {

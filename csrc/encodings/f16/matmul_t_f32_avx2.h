@@ -8,6 +8,6 @@ void skeep_matmul_t_f16_f32_avx2(const struct skeep_matmul_tile *tile) {
   if (tile->tokens <= EXACT_IN_PLACE) {
     exact_in_place(tile, 2, exact_f16);
   } else {
-    exact_decoded(tile, 1, 2, skeep_decode_f16_avx2);
+    exact_decoded(tile, NULL, 1, 2, skeep_decode_f16_avx2);
   }
 }

@@ -3,16 +3,15 @@
 
 static const struct panel_form q3_k_panel = {.bits = 3, .zero = 4, .halves = 2, PANEL_BLOCK(q3_k)};
 
-SKEEP_INLINE void q3_k_open(const char *const *row, size_t at, struct panel_block *b) {
-  panel_int end[4]; /* two bytes of codes, twelve of scales, d */
-  rows_by_dword(row, at + sizeof(skeep_block_q3_k) - 16, end);
-  for (int i = 0; i < 3; i++) b->head[i] = panel_right(end[i], 16) | panel_left(end[i + 1], 16);
-  b->d = panel_half(panel_right(end[3], 16));
-  panel_load(row, at + offsetof(skeep_block_q3_k, hmask), b->raw + 8);
+SKEEP_INLINE void q3_k_open(const struct panel_source *s, size_t at, struct panel_block *b) {
+  panel_dwords(s, at, offsetof(skeep_block_q3_k, scales), 3, b->head);
+  b->d = panel_halves(s, at, offsetof(skeep_block_q3_k, d));
+  panel_dwords(s, at, offsetof(skeep_block_q3_k, hmask), 8, b->raw + 8);
 }
 
-SKEEP_INLINE void q3_k_read(const char *const *row, size_t at, struct panel_block *b, int g, struct panel_group *out) {
-  if (g % 4 == 0) panel_load(row, at + offsetof(skeep_block_q3_k, qs) + (size_t)g / 4 * 32, b->raw);
+SKEEP_INLINE void q3_k_read(const struct panel_source *s, size_t at, struct panel_block *b, int g,
+                            struct panel_group *out) {
+  if (g % 4 == 0) panel_dwords(s, at, offsetof(skeep_block_q3_k, qs) + (size_t)g / 4 * 32, 8, b->raw);
   for (int i = 0; i < 8; i++) {
     const panel_int high = b->raw[8 + i], bit = g < 2 ? panel_left(high, 2 - g) : panel_right(high, g - 2);
     out->code[i] = (panel_right(b->raw[i], g % 4 * 2) & panel_bytes(3)) | (bit & panel_bytes(4));

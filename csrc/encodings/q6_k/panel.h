@@ -2,16 +2,17 @@
 
 static const struct panel_form q6_k_panel = {.bits = 6, .zero = 32, .halves = 2, PANEL_BLOCK(q6_k)};
 
-SKEEP_INLINE void q6_k_open(const char *const *row, size_t at, struct panel_block *b) {
-  rows_by_dword(row, at + offsetof(skeep_block_q6_k, scales), b->head);
-  b->d = rows_half(row, at + offsetof(skeep_block_q6_k, d));
+SKEEP_INLINE void q6_k_open(const struct panel_source *s, size_t at, struct panel_block *b) {
+  panel_dwords(s, at, offsetof(skeep_block_q6_k, scales), 4, b->head);
+  b->d = panel_halves(s, at, offsetof(skeep_block_q6_k, d));
 }
 
-SKEEP_INLINE void q6_k_read(const char *const *row, size_t at, struct panel_block *b, int g, struct panel_group *out) {
+SKEEP_INLINE void q6_k_read(const struct panel_source *s, size_t at, struct panel_block *b, int g,
+                            struct panel_group *out) {
   const size_t half = (size_t)g / 4;
   const int quarter = g % 4, low = quarter % 2 * 8;
-  if (quarter == 0) panel_load(row, at + offsetof(skeep_block_q6_k, qh) + 32 * half, b->raw + 16);
-  if (quarter < 2) panel_load(row, at + offsetof(skeep_block_q6_k, ql) + 64 * half + 4 * (size_t)low, b->raw + low);
+  if (quarter == 0) panel_dwords(s, at, offsetof(skeep_block_q6_k, qh) + 32 * half, 8, b->raw + 16);
+  if (quarter < 2) panel_dwords(s, at, offsetof(skeep_block_q6_k, ql) + 64 * half + 4 * (size_t)low, 8, b->raw + low);
   for (int i = 0; i < 8; i++) {
     const panel_int high = b->raw[16 + i];
     const panel_int two = quarter < 2 ? panel_left(high, 4 - 2 * quarter) : panel_right(high, 2 * quarter - 4);

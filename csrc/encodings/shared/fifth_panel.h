@@ -2,11 +2,12 @@
 #ifndef SKEEP_SHARED_FIFTH_PANEL_H
 #define SKEEP_SHARED_FIFTH_PANEL_H
 
-SKEEP_INLINE void fifth_read(const char *const *row, size_t at, panel_int fifth, struct panel_group *out) {
+SKEEP_INLINE void fifth_read(const struct panel_source *s, size_t at, size_t field, panel_int fifth,
+                             struct panel_group *out) {
   panel_u32 own = {0}; /* of each dword in its sixteen bytes, the first byte, four times */
   for (int r = 0; r < PANEL; r++) own[r] = (uint32_t)(r % 4) * 0x04040404u;
   panel_int raw[4];
-  rows_by_dword(row, at, raw);
+  panel_dwords(s, at, field, 4, raw);
   for (int i = 0; i < 8; i++) {
     /* Byte j: the byte of fifth bits that holds the one of code 4i + j, and that bit alone. */
     const panel_u8 bit = (panel_u8)panel_all(i % 2 ? 0x80402010u : 0x08040201u);

@@ -3,8 +3,8 @@
 #ifndef SKEEP_SHARED_K4_PANEL_H
 #define SKEEP_SHARED_K4_PANEL_H
 
-SKEEP_INLINE void k4_open(const char *const *row, size_t at, struct panel_block *b) {
-  rows_by_dword(row, at, b->head);
+SKEEP_INLINE void k4_open(const struct panel_source *s, size_t at, struct panel_block *b) {
+  panel_dwords(s, at, 0, 4, b->head);
   b->d = panel_half(b->head[0]);
   b->m = -panel_half(panel_right(b->head[0], 16));
 }

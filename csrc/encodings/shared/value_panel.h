@@ -4,11 +4,11 @@
 
 #include "codebooks.h"
 
-SKEEP_INLINE void value_read(const char *const *row, size_t at, const int8_t *values, int zero,
-                             struct panel_group *out) {
+SKEEP_INLINE void value_read(const struct panel_source *s, size_t at, size_t field, const int8_t *values,
+                             int zero, struct panel_group *out) {
   const panel_int table = (panel_int)((panel_u8)panel_table(values) + (panel_u8)panel_bytes((uint32_t)zero));
   panel_int raw[4];
-  rows_by_dword(row, at, raw);
+  panel_dwords(s, at, field, 4, raw);
   for (int i = 0; i < 8; i++)
     out->code[i] = panel_shuffle(table, panel_right(raw[i % 4], i / 4 * 4) & panel_bytes(15));
 }

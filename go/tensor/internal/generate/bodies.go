@@ -24,6 +24,7 @@ var units = []struct{ name, says string }{
 	{"dense", "everything that is neither a product nor data movement"},
 	{"exact", "products with F32"},
 	{"panels", "products with A8 of encodings whose rows are read side by side"},
+	{"feed", "products with A8 in feed order"},
 	{"groups", "products with A8 of encodings that are read by groups of 32"},
 }
 
@@ -44,14 +45,20 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 		folder = k.activation
 	}
 	own := func(file string) string { return "encodings/" + folder + "/" + file + ".h" }
+	product := func(macro, decoder string) string { // in another order, it is made with the constant of the encoding, too
+		if k.order.name == "" {
+			return macro + "(" + k.encoding + decoder + ")"
+		}
+		return macro + "_" + strings.ToUpper(k.order.name) + "(" + strings.ToUpper(k.encoding) + ", " + k.encoding + decoder + ")"
+	}
 	file := k.op + "_" + k.isa
 	if k.op == "matmul_t" {
 		file = k.op + "_" + k.activation + "_" + k.isa
 	}
-	if whole := own(file); exists(whole) {
+	if whole := own(file); exists(whole) && k.order.name == "" {
 		unit := "blocks"
 		if k.op == "matmul_t" {
-			unit = map[string]string{"f32": "exact", "a8": "panels"}[k.activation]
+			unit = "exact"
 		}
 		return body{unit: unit, own: whole}, nil
 	}
@@ -71,18 +78,22 @@ func bodyOf(k kernel, all []kernel, csrc string) (body, error) {
 		}
 	case k.op == "matmul_t" && k.activation == "a8":
 		if panels := "tile/panel_" + k.isa + ".h"; exists(panels) && exists(own("panel")) {
-			return body{"panels", own("panel"), panels, "PANEL_PRODUCT(" + k.encoding + ")"}, nil
+			unit := "panels"
+			if k.order.name != "" {
+				unit = k.order.name
+			}
+			return body{unit, own("panel"), panels, product("PANEL_PRODUCT", "")}, nil
 		}
 		if exists(own("group")) {
 			groups := "tile/int16_" + k.isa + ".h"
 			if !exists(groups) {
 				groups = "tile/integer_" + k.isa + ".h"
 			}
-			return body{"groups", own("group"), groups, "GROUP_PRODUCT(" + k.encoding + ")"}, nil
+			return body{"groups", own("group"), groups, product("GROUP_PRODUCT", "")}, nil
 		}
 	case k.op == "matmul_t" && k.activation == "f32":
 		if decoder, ok := decoderFor(k, all); ok { // declared in every unit, and called
-			return body{"exact", "", "tile/exact_" + k.isa + ".h", "DECODED_PRODUCT(" + k.encoding + ", skeep_" + decoder.name() + ")"}, nil
+			return body{"exact", "", "tile/exact_" + k.isa + ".h", product("DECODED_PRODUCT", ", skeep_"+decoder.name())}, nil
 		}
 	}
 	missing := own(file)

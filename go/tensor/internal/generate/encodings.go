@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,7 +17,11 @@ type encoding struct {
 	flags           map[string]bool
 	statements      []statement // of a block; nil when dense or retired
 	fields          []field
+	feed            []feedRun // how feed order interleaves a block; nil = there is none
 }
+
+// feedRun is bytes of a block that are interleaved in units.
+type feedRun struct{ at, bytes, unit int }
 
 var flagOf = map[string]string{
 	"SKEEP_ENC_FLAG_RETIRED":    "Retired",
@@ -25,7 +30,7 @@ var flagOf = map[string]string{
 }
 
 func readEncodings(path string) ([]encoding, error) {
-	rows, err := readList(path, "SKEEP_ENCODING", 8)
+	rows, err := readList(path, "SKEEP_ENCODING", 9)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +74,13 @@ func parseEncoding(row []string) (e encoding, err error) {
 	}
 	switch {
 	case e.flags["Retired"]:
-		if row[7] != "" || e.elements != 0 {
+		if row[7] != "" || row[8] != "" || e.elements != 0 {
 			return e, fmt.Errorf("a retired encoding has no size and no fields")
 		}
 		return e, nil
 	case e.elements == 1:
-		if row[7] != "" {
-			return e, fmt.Errorf("a dense encoding has no fields but its element")
+		if row[7] != "" || row[8] != "" {
+			return e, fmt.Errorf("a dense encoding has no fields but its element, and no feed order")
 		}
 		e.fields = []field{{name: "value", kind: strings.ToLower(e.name), count: 1, groups: 1, scale: !e.flags["Integer"]}}
 		if fieldTypes[e.fields[0].kind].bytes != e.bytes {
@@ -93,7 +98,60 @@ func parseEncoding(row []string) (e encoding, err error) {
 	if size != e.bytes {
 		return e, fmt.Errorf("the fields have %d bytes, the row says %d", size, e.bytes)
 	}
-	return e, nil
+	return e, e.parseFeed(row[8])
+}
+
+// parseFeed reads "field:unit ...": from each of these fields up to the next one, units of so many bytes.
+func (e *encoding) parseFeed(text string) error {
+	for part := range strings.FieldsSeq(text) {
+		name, number, _ := strings.Cut(part, ":")
+		unit, err := strconv.Atoi(number)
+		if err != nil || unit != 1 && unit != 2 && unit != 4 {
+			return fmt.Errorf("feed: %q has no unit of 1, 2 or 4 bytes", part)
+		}
+		i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name && f.parts == nil })
+		if i < 0 {
+			return fmt.Errorf("feed: no field %q", name)
+		}
+		r := feedRun{at: e.fields[i].offset, bytes: e.bytes - e.fields[i].offset, unit: unit}
+		if n := len(e.feed); n > 0 {
+			before := &e.feed[n-1]
+			before.bytes = r.at - before.at
+		} else if r.at != 0 {
+			return fmt.Errorf("feed: field %q is not the first of a block", name)
+		}
+		e.feed = append(e.feed, r)
+	}
+	for _, r := range e.feed {
+		if r.bytes <= 0 || r.bytes%r.unit != 0 {
+			return fmt.Errorf("feed: %d bytes from byte %d on are not whole units of %d", r.bytes, r.at, r.unit)
+		}
+	}
+	if len(e.feed) > maxRuns {
+		return fmt.Errorf("feed: %d runs, the table of the core has room for %d", len(e.feed), maxRuns)
+	}
+	return nil
+}
+
+// maxRuns is SKEEP_FEED_RUNS in csrc/kernel.h.
+const maxRuns = 2
+
+// feedRuns is csrc/generated/feed_runs.h.
+func feedRuns(all []encoding) []byte {
+	var b bytes.Buffer
+	b.WriteString("/* " + generated + ": how the feed order interleaves a block.\n" +
+		" * The including file defines SKEEP_FEED(form, {first byte, bytes, unit}, ...). */\n")
+	for _, e := range all {
+		if e.feed == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "SKEEP_FEED(%s", e.form())
+		for _, r := range e.feed {
+			fmt.Fprintf(&b, ", {%d, %d, %d}", r.at, r.bytes, r.unit)
+		}
+		b.WriteString(")\n")
+	}
+	return b.Bytes()
 }
 
 // form is the name in C.

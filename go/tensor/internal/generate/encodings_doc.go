@@ -7,9 +7,10 @@ import (
 )
 
 // The columns of the matrix: an operation, and for products the form of the activation.
-var matrixColumns = []struct{ title, op, activation string }{
-	{"decode", "decode", anyActivation}, {"encode", "encode", anyActivation},
-	{"product, 8-bit activations", "matmul_t", "a8"}, {"product, F32 activations", "matmul_t", "f32"},
+var matrixColumns = []struct{ title, op, activation, order string }{
+	{"decode", "decode", anyActivation, ""}, {"encode", "encode", anyActivation, ""},
+	{"product, 8-bit activations", "matmul_t", "a8", ""}, {"the same in feed order", "matmul_t", "a8", "feed"},
+	{"product, F32 activations", "matmul_t", "f32", ""}, {"the same in feed order", "matmul_t", "f32", "feed"},
 }
 
 // encodingDocument is docs/encodings.md: which encoding has which kernels.
@@ -35,7 +36,7 @@ used for embedding tables and be converted.
 		for _, c := range matrixColumns {
 			var sets []string
 			for _, k := range kernels {
-				if k.op == c.op && k.encoding == e.form() && k.activation == c.activation {
+				if k.op == c.op && k.encoding == e.form() && k.activation == c.activation && k.order.name == c.order {
 					sets = append(sets, k.isa)
 				}
 			}

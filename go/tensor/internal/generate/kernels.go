@@ -8,7 +8,13 @@ import (
 )
 
 // kernel is one body: a row of csrc/kernels.def stands for one per instruction set.
-type kernel struct{ op, encoding, activation, isa, body string }
+type kernel struct {
+	op, encoding, activation, isa, body string
+	order                               order
+}
+
+// order is a row SKEEP_ORDER; the zero value is the order of a file.
+type order struct{ name, family, panel, interleave, version string }
 
 var instructionSets = []string{"portable", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"}
 
@@ -18,20 +24,37 @@ var rank = map[string]int{"avx2": 1, "avx512": 2, "neon": 1, "neon_dotprod": 2, 
 const anyActivation = "any"
 
 func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) {
-	rows, err := readList(path, "SKEEP_KERNELS", 4)
+	rows, err := readRows(path, "SKEEP_KERNELS", "SKEEP_ORDER")
 	if err != nil {
 		return nil, err
 	}
+	orders := map[string]order{}
 	known := func(form string) bool {
 		return slices.ContainsFunc(encodings, func(e encoding) bool { return e.form() == form && !e.flags["Retired"] })
 	}
 	seen := map[kernel]bool{}
 	var all []kernel
-	for _, row := range rows {
+	for _, r := range rows {
+		row := r.arguments
+		if r.macro == "SKEEP_ORDER" {
+			if len(row) != 5 {
+				return nil, fmt.Errorf("%s: %d arguments instead of 5: %q", path, len(row), row)
+			}
+			orders[row[0]] = order{row[0], row[1], row[2], row[3], row[4]}
+			continue
+		}
+		if len(row) == 4 {
+			row = append(row, "")
+		}
+		if len(row) != 5 {
+			return nil, fmt.Errorf("%s: %d arguments instead of 4 or 5: %q", path, len(row), row)
+		}
 		op, before := ops.find(row[0]), ""
 		for set := range strings.FieldsSeq(row[3]) {
-			k := kernel{op: row[0], encoding: row[1], activation: row[2], isa: set}
+			k := kernel{op: row[0], encoding: row[1], activation: row[2], isa: set, order: orders[row[4]]}
 			switch {
+			case k.order.name != row[4]:
+				return nil, fmt.Errorf("%s: %s: unknown order %q", path, k.name(), row[4])
 			case op == nil:
 				return nil, fmt.Errorf("%s: %s: unknown operation %q", path, k.name(), k.op)
 			case op.body == "":
@@ -58,10 +81,8 @@ func readKernels(path string, encodings []encoding, ops *ops) ([]kernel, error) 
 
 // name is the function's without the prefix skeep_.
 func (k kernel) name() string {
-	if k.activation == anyActivation {
-		return strings.Join([]string{k.op, k.encoding, k.isa}, "_")
-	}
-	return strings.Join([]string{k.op, k.encoding, k.activation, k.isa}, "_")
+	parts := []string{k.op, k.encoding, k.activation, k.order.name, k.isa}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == anyActivation }), "_")
 }
 
 // kernelTable is csrc/generated/kernels_table.h.
@@ -75,9 +96,15 @@ func kernelTable(all []kernel, encodings []encoding) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteString("/* generated from csrc/kernels.def by go generate ./go/tensor: one row for each body, best first.\n" +
-		" * The including file defines SKEEP_KERNEL(OP, type of body, encoding, activation, instruction set, body). */\n")
+		" * The including file defines SKEEP_KERNEL(OP, type of body, encoding, activation, order, instruction set, body),\n" +
+		" * and for orders SKEEP_ORDER(family, panel, interleave, version). */\n")
 	for _, k := range all {
-		fmt.Fprintf(&b, "SKEEP_KERNEL(%s, %s, %s, %s, %s, %s)\n", strings.ToUpper(k.op), k.body, constant[k.encoding], constant[k.activation], strings.ToUpper(k.isa), k.name())
+		o := order{family: "ROW_MAJOR", panel: "0", interleave: "0", version: "0"}
+		if k.order.name != "" {
+			o = k.order
+		}
+		fmt.Fprintf(&b, "SKEEP_KERNEL(%s, %s, %s, %s, SKEEP_ORDER(%s, %s, %s, %s), %s, %s)\n", strings.ToUpper(k.op), k.body,
+			constant[k.encoding], constant[k.activation], o.family, o.panel, o.interleave, o.version, strings.ToUpper(k.isa), k.name())
 	}
 	return b.Bytes()
 }

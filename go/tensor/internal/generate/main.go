@@ -50,6 +50,7 @@ func generate(root string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{
 		"csrc/generated/blocks_fields.h": blockStructs(encodings),
+		"csrc/generated/feed_runs.h":     feedRuns(encodings),
 		"csrc/generated/kernels_table.h": kernelTable(kernels, encodings),
 		"csrc/generated/ops_table.h":     opTable(ops),
 		"docs/encodings.md":              encodingDocument(encodings, kernels),

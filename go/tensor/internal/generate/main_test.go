@@ -73,7 +73,7 @@ func TestEveryKernelIsFoundByItsName(t *testing.T) {
 			"DECODE_NUMBERS(" + k.encoding + ",",
 		}
 		if macro, _, made := strings.Cut(b.make, "("); made {
-			signs = []string{"#define " + macro + "(form"}
+			signs = []string{"#define " + macro + "(form", "#define " + macro + "(NAME, form"}
 		}
 		defined := slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 		if !defined {
@@ -97,6 +97,9 @@ func TestMalformedKernelsAreRefused(t *testing.T) {
 		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx3)", `unknown instruction set "avx3"`},
 		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx2)\nSKEEP_KERNELS(matmul_t, q4_0, a8, avx2)", "stands there twice"},
 		{"SKEEP_KERNELS(decode, q4_0, any, portable avx2)", "avx2 must stand in front of portable"},
+		{"SKEEP_KERNELS(matmul_t, q4_0, a8, avx2, feed)", `unknown order "feed"`},
+		{"SKEEP_KERNELS(matmul_t, q4_0, a8)", "3 arguments instead of 4 or 5"},
+		{"SKEEP_ORDER(feed, ROW_PANEL, 16, 4)", "4 arguments instead of 5"},
 	} {
 		path := filepath.Join(t.TempDir(), "kernels.def")
 		if err := os.WriteFile(path, []byte(c.def), 0o600); err != nil {
@@ -113,19 +116,25 @@ func TestMalformedEncodingsAreRefused(t *testing.T) {
 		{"", "no rows"},
 		{"hello", "not a row"},
 		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, "")`, "7 arguments"},
-		{`SKEEP_ENCODING(70000, F32, f32, SKEEP_F32, 1, 4, 0, "")`, "id"},
-		{`SKEEP_ENCODING(0, F32, f33, SKEEP_F32, 1, 4, 0, "")`, "lower case"},
-		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, x, 4, 0, "")`, "elements"},
-		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, x, 0, "")`, "bytes"},
-		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 5, 0, "")`, "4 bytes, the row says 5"},
-		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, NEW, "")`, "unknown flag"},
-		{"SKEEP_ENCODING(1, F16, f16, SKEEP_F16, 1, 2, 0, \"\")\nSKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, 0, \"\")", "does not follow"},
-		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "")`, "without fields"},
-		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[15]")`, "17 bytes, the row says 18"},
-		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f17 d; u8 qs[16]")`, `unknown type "f17"`},
-		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "d")`, "not a field"},
-		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "u16 s; spread f16 d = s >> 12; u8 qs[16]")`, "4 bits of f16"},
-		{`SKEEP_ENCODING(4, Q4_2, q4_2, SKEEP_F32, 0, 0, SKEEP_ENC_FLAG_RETIRED, "u8 x")`, "retired"},
+		{`SKEEP_ENCODING(70000, F32, f32, SKEEP_F32, 1, 4, 0, "", "")`, "id"},
+		{`SKEEP_ENCODING(0, F32, f33, SKEEP_F32, 1, 4, 0, "", "")`, "lower case"},
+		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, x, 4, 0, "", "")`, "elements"},
+		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, x, 0, "", "")`, "bytes"},
+		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 5, 0, "", "")`, "4 bytes, the row says 5"},
+		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, NEW, "", "")`, "unknown flag"},
+		{"SKEEP_ENCODING(1, F16, f16, SKEEP_F16, 1, 2, 0, \"\", \"\")\nSKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, 0, \"\", \"\")", "does not follow"},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "", "")`, "without fields"},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[15]", "")`, "17 bytes, the row says 18"},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f17 d; u8 qs[16]", "")`, `unknown type "f17"`},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "d", "")`, "not a field"},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "u16 s; spread f16 d = s >> 12; u8 qs[16]", "")`, "4 bits of f16"},
+		{`SKEEP_ENCODING(4, Q4_2, q4_2, SKEEP_F32, 0, 0, SKEEP_ENC_FLAG_RETIRED, "u8 x", "")`, "retired"},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[16]", "d:3")`, `"d:3" has no unit`},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[16]", "d:2 qt:4")`, `no field "qt"`},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[16]", "qs:4")`, `field "qs" is not the first`},
+		{`SKEEP_ENCODING(2, Q4_0, q4_0, SKEEP_F32, 32, 18, 0, "scale f16 d; u8 qs[16]", "d:4")`, "18 bytes from byte 0 on are not whole units of 4"},
+		{`SKEEP_ENCODING(3, Q4_1, q4_1, SKEEP_F32, 32, 20, 0, "scale f16 d, m; u8 qs[16]", "d:2 m:1 qs:4")`, "3 runs"},
+		{`SKEEP_ENCODING(0, F32, f32, SKEEP_F32, 1, 4, 0, "", "x:4")`, "no feed order"},
 	} {
 		path := filepath.Join(t.TempDir(), "encodings.def")
 		if err := os.WriteFile(path, []byte(c.def), 0o600); err != nil {

@@ -1,0 +1,16 @@
+/* generated from csrc/encodings.def by go generate ./go/tensor: how the feed order interleaves a block.
+ * The including file defines SKEEP_FEED(form, {first byte, bytes, unit}, ...). */
+SKEEP_FEED(q4_0, {0, 2, 2}, {2, 16, 4})
+SKEEP_FEED(q4_1, {0, 20, 4})
+SKEEP_FEED(q5_0, {0, 2, 2}, {2, 20, 4})
+SKEEP_FEED(q5_1, {0, 24, 4})
+SKEEP_FEED(q8_0, {0, 2, 2}, {2, 32, 4})
+SKEEP_FEED(q2_k, {0, 84, 4})
+SKEEP_FEED(q3_k, {0, 108, 4}, {108, 2, 2})
+SKEEP_FEED(q4_k, {0, 144, 4})
+SKEEP_FEED(q5_k, {0, 176, 4})
+SKEEP_FEED(q6_k, {0, 208, 4}, {208, 2, 2})
+SKEEP_FEED(iq4_nl, {0, 2, 2}, {2, 16, 4})
+SKEEP_FEED(iq4_xs, {0, 136, 4})
+SKEEP_FEED(tq2_0, {0, 64, 4}, {64, 2, 2})
+SKEEP_FEED(mxfp4, {0, 1, 1}, {1, 16, 4})
