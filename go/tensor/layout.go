@@ -29,10 +29,6 @@ type Order struct {
 	Version    uint8 // version of the interleaving
 }
 
-// Feed is the order that the x86 kernels are fastest from: panels of 16 rows whose blocks are interleaved as vector
-// registers want them. Which encodings have such kernels stands in the kernel table.
-var Feed = Order{Family: RowPanel, Panel: 16, Interleave: 4, Version: 1}
-
 // Panels returns the RowPanel order with whole blocks and p rows per panel.
 func Panels(p int) Order { return Order{Family: RowPanel, Panel: uint8(p)} }
 
