@@ -111,6 +111,9 @@ func TensorFacts() Facts { return slices.Clone(otherTensors) }
 // UnknownKeys lists, sorted, the keys under the architecture's prefix that are in no table of facts, so that their
 // effect is unknown. It is empty for an unknown architecture.
 func UnknownKeys(h Header) (keys []string) {
+	if h == nil {
+		return nil
+	}
 	r := &reader{h: h}
 	name := r.text("general.architecture", false)
 	facts := FactsOf(name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -76,6 +77,9 @@ func Architectures() []string {
 // change results in an unsupported way is an error (see FactsOf, FileFacts, TensorFacts), so the description is
 // complete. Errors are *UnknownArchError, *Error, which names a key or tensor, or *MissingTensorsError.
 func Describe(h Header) (*Model, error) {
+	if h == nil {
+		return nil, argument.Nil("arch: describe", "header")
+	}
 	r := &reader{h: h}
 	r.refuse("", fileKeys)
 	name := r.text("general.architecture", true)

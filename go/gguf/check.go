@@ -41,6 +41,9 @@ func (f Finding) String() string {
 // the count. A tensor without findings may still be damaged, since the codes in blocks cannot be checked. Scratch
 // memory is bounded. Errors are those of Payload, of reading, and of ctx.
 func (f *File) Check(ctx context.Context, name string) ([]Finding, error) {
+	if ctx == nil {
+		return nil, isNil("context")
+	}
 	p, err := f.Payload(name)
 	if err != nil {
 		return nil, err

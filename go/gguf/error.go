@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
@@ -60,6 +61,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the sentinel or I/O error.
 func (e *Error) Unwrap() error { return e.Err }
+
+// isNil is the error for something that is nil; it wraps skeep.ErrArgument.
+func isNil(what string) error {
+	return &Error{Offset: -1, Reason: "the " + what + " is nil", Err: argument.Err}
+}
 
 // quote is a name of a file's as messages show it.
 func quote(s string) string { return shown.Quoted(s, maxShown) }

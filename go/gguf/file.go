@@ -110,6 +110,9 @@ func (o *Options) maxHeader() int64 {
 // A part of a split set is an error unless Options.SinglePart is set, since the other parts cannot be found. Errors are
 // *Error.
 func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
+	if r == nil {
+		return nil, isNil("reader")
+	}
 	if size < 0 {
 		return nil, &Error{File: o.Name, Offset: -1, Err: ErrTruncated, Reason: fmt.Sprintf("a size of %d bytes", size)}
 	}
@@ -136,6 +139,9 @@ func Open(path string, o Options) (*File, error) { return open(openOS, path, o) 
 
 // OpenFS is Open within fsys. Its files must implement io.ReaderAt, as those of embed.FS, os.DirFS and fstest.MapFS do.
 func OpenFS(fsys fs.FS, name string, o Options) (*File, error) {
+	if fsys == nil {
+		return nil, isNil("file system")
+	}
 	return open(func(name string) (source, error) { return openFS(fsys, name) }, name, o)
 }
 

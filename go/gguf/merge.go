@@ -9,6 +9,9 @@ import (
 // Merge writes f, a file or split set, as a single file at path, as WriteFile does. If path is a part of f, the error
 // is ErrInUse. Canceling ctx ends it.
 func Merge(ctx context.Context, f *File, path string) error {
+	if err := copies(ctx, f); err != nil {
+		return err
+	}
 	h := HeaderOf(f)
 	p, err := h.check()
 	if err != nil {
@@ -20,6 +23,9 @@ func Merge(ctx context.Context, f *File, path string) error {
 // Split writes f as a split set whose paths begin with prefix, as WriteSplit does. If a path is a part of f, the error
 // is ErrInUse. Canceling ctx ends it.
 func Split(ctx context.Context, f *File, prefix string, limits PartLimits) (paths []string, err error) {
+	if err := copies(ctx, f); err != nil {
+		return nil, err
+	}
 	return writeSplit(prefix, HeaderOf(f), limits, f, func(w *Writer) error { return w.CopyFrom(ctx, f) })
 }
 

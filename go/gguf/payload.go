@@ -156,6 +156,9 @@ func readFull(r io.ReaderAt, b []byte, off int64) (int, error) {
 
 // ReadTensor writes a tensor's bytes to w, in little-endian order. Scratch memory is bounded.
 func (f *File) ReadTensor(name string, w io.Writer) error {
+	if w == nil {
+		return isNil("writer")
+	}
 	p, err := f.Payload(name)
 	if err != nil {
 		return err

@@ -245,6 +245,9 @@ type file struct {
 // NewWriter checks a header and writes it to w. Writer.Close completes the file; the caller keeps ownership of w.
 // Errors are *Error or those of w.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	if w == nil {
+		return nil, isNil("writer")
+	}
 	p, err := h.check()
 	if err != nil {
 		return nil, err
@@ -358,6 +361,9 @@ func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
 	if w.plan == nil {
 		return w.finish()
 	}
+	if err := copies(ctx, f); err != nil {
+		return err
+	}
 	for _, t := range w.plan.tensors[w.tensor+1:] {
 		p, err := f.Payload(t.Name)
 		if err != nil {
@@ -373,6 +379,17 @@ func (w *Writer) CopyFrom(ctx context.Context, f *File) error {
 		if _, err := io.Copy(out, &contextReader{ctx, io.NewSectionReader(p, 0, p.Size())}); err != nil {
 			return w.keep(err)
 		}
+	}
+	return nil
+}
+
+// copies refuses a copy that ctx or f is missing for.
+func copies(ctx context.Context, f *File) error {
+	if ctx == nil {
+		return isNil("context")
+	}
+	if f == nil {
+		return isNil("source")
 	}
 	return nil
 }

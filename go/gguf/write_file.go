@@ -24,6 +24,9 @@ func WriteFile(path string, h Header, write func(w *Writer) error) error {
 // writeFiles writes the files of a plan, none of which may be one of source, if there is one. They get their
 // names when all are complete.
 func writeFiles(p *plan, files []file, paths []string, source *File, write func(w *Writer) error) error {
+	if write == nil {
+		return isNil("function")
+	}
 	targets := make([]output.Target, len(paths))
 	for i, path := range paths {
 		if source != nil && source.Holds(path) {

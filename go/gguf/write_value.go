@@ -45,6 +45,9 @@ func TextsOf(v []string) arch.Value {
 func ArraysOf(v ...arch.Value) arch.Value {
 	b := appendArrayHead(nil, binary.LittleEndian, arch.Array, len(v))
 	for i, x := range v {
+		if x == nil {
+			panic(fmt.Sprintf("gguf: element %d of an array of arrays is nil", i))
+		}
 		if x.Kind() != arch.Array {
 			panic(fmt.Sprintf("gguf: element %d of an array of arrays is a %s", i, x.Kind()))
 		}

@@ -150,6 +150,9 @@ type Model struct {
 // Open opens and loads the GGUF file at path, which may be any part of a split set. The caller must Close the model.
 // Errors are those of packages gguf, arch, tokenizer, resolver and load; each names the file and the key or tensor.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	if ctx == nil {
+		return nil, noContext("open", path)
+	}
 	start := time.Now()
 	s, err := load.Open(path, gguf.Options{})
 	if err != nil {
@@ -163,12 +166,20 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 // belongs to a mapping that the caller made, reading a page that no longer exists is skeep.ErrFault; a file that was
 // truncated within its last page, or changed, is not detected. Open detects both.
 func OpenBytes(ctx context.Context, name string, b []byte, o Options) (*Model, error) {
+	if ctx == nil {
+		return nil, noContext("open", name)
+	}
 	start := time.Now()
 	s, err := load.Bytes(name, b)
 	if err != nil {
 		return nil, err
 	}
 	return open(ctx, s, o, start)
+}
+
+// noContext is the error of a call whose context is nil.
+func noContext(op, of string) error {
+	return &skeep.Error{Op: op, Storage: of, Err: skeep.ErrArgument, Detail: "the context is nil"}
 }
 
 func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Model, err error) {
@@ -238,6 +249,9 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 // MetadataNotes returns readable remarks on a file's metadata: unknown keys of its architecture or tokenizer, and
 // requests that are not followed. t is the file's tokenizer, or nil.
 func MetadataNotes(h arch.Header, t *tokenizer.Tokenizer) (notes []string) {
+	if h == nil {
+		return nil
+	}
 	for _, key := range slices.Concat(arch.UnknownKeys(h), tokenizer.UnknownKeys(h)) {
 		notes = append(notes, shown.Name(key)+": unknown key, ignored; results are wrong if it matters")
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/skeep-project/skeep/go/skeep"
 )
 
 // LogSumExp is ln Σ exp(x), so that x[i] - LogSumExp(x) is the log-probability of id i. The sum is computed in float64
@@ -67,6 +69,9 @@ func (m *Model) NegativeLogLikelihoods(ctx context.Context, ids []int32) (nll []
 // Compare runs ids (at least one) through two models with the same vocabulary and compares their predictions at every
 // position.
 func Compare(ctx context.Context, exact, other *Model, ids []int32) (d Divergence, err error) {
+	if exact == nil || other == nil {
+		return d, &skeep.Error{Op: "compare", Err: skeep.ErrArgument, Detail: "the model is nil"}
+	}
 	if len(ids) == 0 {
 		return d, errNoTokens
 	}

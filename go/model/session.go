@@ -223,7 +223,7 @@ func (s *Session) Append(ctx context.Context, ids ...int32) ([]float32, error) {
 		return nil, err
 	}
 	defer s.end()
-	if err := s.check("append", ids); err != nil {
+	if err := s.check(ctx, "append", ids); err != nil {
 		return nil, err
 	}
 	for len(ids) > 0 {
@@ -247,7 +247,7 @@ func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logit
 		return err
 	}
 	defer s.end()
-	if err := s.check("score", ids); err != nil {
+	if err := s.check(ctx, "score", ids); err != nil {
 		return err
 	}
 	for done := 0; done < len(ids); {
@@ -274,7 +274,10 @@ func (s *Session) Score(ctx context.Context, ids []int32, each func(i int, logit
 	return nil
 }
 
-func (s *Session) check(op string, ids []int32) error {
+func (s *Session) check(ctx context.Context, op string, ids []int32) error {
+	if ctx == nil {
+		return noContext(op, "session")
+	}
 	if err := s.openFor(op); err != nil {
 		return err
 	}

@@ -31,6 +31,9 @@ type Decision struct {
 // values in Q8_0; models with 80 layers and grouped heads keep those of values in at least Q5_K. If rows are not whole
 // blocks of a format, a format with blocks of 32 elements and about as many bits is used instead, or else F16.
 func Choose(h arch.Header, typ string, pure bool) ([]Decision, error) {
+	if h == nil {
+		return nil, needed("header")
+	}
 	m, err := encodableType(typ)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 
 // The sentinel errors of this package. Errors of packages gguf and skeep are returned as well.
 var (
-	ErrUnsupported = errors.New("not supported")
-	ErrArgument    = errors.New("bad argument")
+	ErrUnsupported       = errors.New("not supported")
+	ErrArgument    error = skeep.ErrArgument
 )
 
 // Error says which tensor could not be written and which element is the cause.
@@ -84,6 +84,9 @@ type Report struct {
 // ends it; if it fails, it leaves no file behind. Errors are *TypeError, *Error (with tensor, row and column if an
 // element does not fit its format) or those of package gguf.
 func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, error) {
+	if ctx == nil || in == nil {
+		return nil, needed(map[bool]string{true: "context", false: "input"}[ctx == nil])
+	}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -127,6 +130,11 @@ func File(ctx context.Context, in *gguf.File, out string, o Options) (*Report, e
 	}
 	e.report("")
 	return r, nil
+}
+
+// needed is the error for something that is nil.
+func needed(what string) error {
+	return &Error{Row: -1, Column: -1, Reason: "the " + what + " is nil", Err: ErrArgument}
 }
 
 // describe sets the keys that say how a file is encoded.

@@ -178,6 +178,9 @@ type SynthOptions struct {
 // are made instead. Memory use is bounded. A file that this process has open or mapped is not replaced (gguf.ErrInUse).
 // Errors are *TypeError, *Error, those of package gguf, or those of ctx.
 func Synth(ctx context.Context, out string, o SynthOptions) (*Report, error) {
+	if ctx == nil {
+		return nil, needed("context")
+	}
 	m, err := parseType(o.Type)
 	if err != nil {
 		return nil, err

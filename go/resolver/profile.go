@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -85,6 +86,9 @@ func Default(memory int64) (Profile, string) {
 // bf16). An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
 // desktop profile. Every error wraps ErrProfile or is an error of r.
 func ReadProfile(r io.Reader, memory int64) (Profile, error) {
+	if r == nil {
+		return Profile{}, argument.Nil("resolver: read profile", "reader")
+	}
 	p, err := ProfileNamed("desktop", memory)
 	if err != nil {
 		return Profile{}, err

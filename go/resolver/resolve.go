@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/tensor"
 )
@@ -121,6 +122,9 @@ func Resolve(q Request) (*Resolution, error) {
 		if err := o.Check(); err != nil {
 			return nil, err
 		}
+	}
+	if q.Header == nil {
+		return nil, argument.Nil("resolver: resolve", "header")
 	}
 	tensors := q.Header.Tensors()
 	r := &Resolution{Profile: q.Profile, byName: make(map[string]int, len(tensors))}
@@ -234,6 +238,9 @@ func (r *Resolution) Faster() (ratio float64, bytes int64) {
 
 // Explain writes one line with the reason for every decision, then the totals. The text is stable.
 func (r *Resolution) Explain(w io.Writer) error {
+	if w == nil {
+		return argument.Nil("resolver: explain", "writer")
+	}
 	budget := "no budget"
 	if r.Profile.Budget > 0 {
 		budget = "budget " + Size(r.Profile.Budget)

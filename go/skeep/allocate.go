@@ -101,6 +101,9 @@ func Map(name string, f *os.File, offset, length int64, opts ...Option) (*Storag
 	fail := func(err error, detail string) (*Storage, error) {
 		return nil, &Error{Op: "map", Storage: name, Err: err, Detail: detail}
 	}
+	if f == nil {
+		return fail(ErrArgument, "the file is nil")
+	}
 	if offset < 0 || length < 0 {
 		return fail(ErrArgument, fmt.Sprintf("%d bytes at offset %d", length, offset))
 	}

@@ -29,8 +29,11 @@ func (s *Storage) CloseIn(step *Step) error {
 // CloseContext is Close, followed by waiting until nobody uses the bytes any more and they are freed. If ctx ends
 // first, it returns an error that wraps ErrBusy and the cause of ctx; the storage is closed nevertheless. Do not call
 // it within a step that uses the storage: it would wait until ctx ends. If the storage was closed before, or by another
-// goroutine at the same time, CloseContext waits too and then returns ErrClosed. An alias has no bytes to wait for.
+// goroutine at the same time, CloseContext waits too and then returns ErrClosed. An alias has no bytes to wait for. A nil ctx is ErrArgument, and nothing is closed.
 func (s *Storage) CloseContext(ctx context.Context) error {
+	if ctx == nil {
+		return s.errorOf("close", s.tensor, ErrArgument, "the context is nil")
+	}
 	err := s.CloseIn(nil)
 	if s.parent != nil || err != nil && !errors.Is(err, ErrClosed) {
 		return err

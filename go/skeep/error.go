@@ -8,23 +8,26 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/internal/core"
 )
 
 // The sentinel errors. Every error of this package that concerns a storage is an *Error that wraps one of them, or a
 // layout error of package tensor.
 var (
-	ErrClosed      = errors.New("closed")
-	ErrBusy        = errors.New("busy")
-	ErrArgument    = errors.New("bad argument")
-	ErrBounds      = errors.New("out of bounds")
-	ErrShape       = errors.New("shape does not fit")
-	ErrFormat      = errors.New("format not accepted")
-	ErrLayout      = errors.New("layout not accepted")
-	ErrUnsupported = errors.New("not implemented")
-	ErrMemory      = errors.New("out of memory")
-	ErrIO          = errors.New("system call failed")
-	ErrFault       = errors.New("page of a mapped file could not be read")
+	ErrClosed = errors.New("closed")
+	ErrBusy   = errors.New("busy")
+	// ErrArgument is also what functions of the other packages answer to a nil context, function, reader, writer or
+	// header that they need.
+	ErrArgument    error = argument.Err
+	ErrBounds            = errors.New("out of bounds")
+	ErrShape             = errors.New("shape does not fit")
+	ErrFormat            = errors.New("format not accepted")
+	ErrLayout            = errors.New("layout not accepted")
+	ErrUnsupported       = errors.New("not implemented")
+	ErrMemory            = errors.New("out of memory")
+	ErrIO                = errors.New("system call failed")
+	ErrFault             = errors.New("page of a mapped file could not be read")
 	// ErrChanged means that the length or the modification time of the file differs. A writer that keeps the length and
 	// restores the time is not detected. The status change time (ctime) is not compared, because links and renames
 	// alter it.

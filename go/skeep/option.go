@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Option adjusts the creation of a storage.
+// Option adjusts the creation of a storage. A nil Option changes nothing.
 type Option func(*options)
 
 type options struct {
@@ -48,7 +48,9 @@ func WithTrace(r *trace.Recorder) Option { return func(o *options) { o.trace = r
 func collect(opts []Option) options {
 	o := options{threshold: resolver.DefaultThreshold}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }

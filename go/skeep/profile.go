@@ -7,12 +7,17 @@ import (
 	"io"
 	"runtime"
 	"time"
+
+	"github.com/skeep-project/skeep/go/internal/argument"
 )
 
 // WriteProfile writes the open storages in the format of go tool pprof: one sample per storage with its
 // bytes, the stack that made it, and the labels storage, domain and scope. Sample types are objects
 // (count) and space (bytes, the default). The format is gzipped profile.proto of github.com/google/pprof.
 func WriteProfile(w io.Writer) error {
+	if w == nil {
+		return argument.Nil("skeep: write profile", "writer")
+	}
 	records.Lock()
 	live := make([]*record, 0, len(records.live))
 	for r := range records.live {

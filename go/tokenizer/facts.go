@@ -57,6 +57,9 @@ func Facts() arch.Facts { return slices.Clone(facts) }
 
 // UnknownKeys lists, sorted, the keys under "tokenizer." that are not in the table, so that their effect is unknown.
 func UnknownKeys(h arch.Header) (keys []string) {
+	if h == nil {
+		return nil
+	}
 	for key := range h.Keys() {
 		if _, known := facts.Find(key); strings.HasPrefix(key, prefix) && !known {
 			keys = append(keys, key)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/argument"
 )
 
 const (
@@ -51,6 +52,9 @@ type Options struct {
 // are control tokens. If the ids of special tokens are absent, SentencePiece uses 1, 2 and 0 for BOS, EOS and the
 // unknown token, provided that their texts are <s>, </s> and <unk>.
 func New(h arch.Header, o Options) (*Tokenizer, error) {
+	if h == nil {
+		return nil, argument.Nil("tokenizer: new", "header")
+	}
 	l := &loader{h: h, t: &Tokenizer{}}
 	for _, step := range []func(){
 		func() { l.model(o.Pre) }, l.refuse, l.tokens, l.ids, l.types, l.texts, l.scores, l.merges, l.bytes, l.ends, l.flags,

@@ -9,6 +9,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/skeep-project/skeep/go/internal/argument"
 )
 
 // Kind says what an event is about.
@@ -138,6 +140,9 @@ func (r *Recorder) Events() (events []Event, dropped int64) {
 // track per kind, microseconds since the first event. The field otherData states how many older events were dropped
 // and, under "failed", the error given to Fail.
 func (r *Recorder) WritePerfetto(w io.Writer) error {
+	if w == nil {
+		return argument.Nil("trace: write", "writer")
+	}
 	type slice struct {
 		Name  string         `json:"name"`
 		Cat   string         `json:"cat,omitempty"`
