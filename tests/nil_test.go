@@ -62,7 +62,7 @@ func TestNilArguments(t *testing.T) {
 	var (
 		none      context.Context
 		noHeader  arch.Header
-		shape     = quant.ShapeFor(260e3)
+		shape     = quant.Shape{Layers: 1, Width: 32, Heads: 1, KVHeads: 1, FF: 32, Vocab: 259, Context: 32}
 		format    = v.Format()
 		first     = f.Tensors()[0].Name
 		generated = func(seq iter.Seq2[model.Token, error]) (err error) {

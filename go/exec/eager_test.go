@@ -349,6 +349,30 @@ func TestRopeParamsReachTheCore(t *testing.T) {
 }
 
 // The head_dim of values may be another than that of keys; of one position, the result is its value.
+// A ring has lost what was overwritten, and the error of a token that attends to it says so, for each way to get there.
+func TestAttendNamesWhatWasOverwritten(t *testing.T) {
+	e := eager(t, Options{})
+	cache := func(name string, dims ...int64) View { return f32s(t, name, dims...) }
+	attend := func(q, k, v, positions, sequences View, window uint32) string {
+		require.NoError(t, e.Begin())
+		e.Attend(q, k, v, positions, sequences, tensor.AttendParams{Scale: 1, Window: window})
+		err := e.End()
+		require.ErrorIs(t, err, skeep.ErrShape)
+		return err.Error()
+	}
+	k, v := cache("k", 2, 1, 4, 8), cache("v", 2, 1, 4, 8)
+	const lost = "operand k_cache: a position that a token attends to has been overwritten: q [1 1 8]"
+	for name, text := range map[string]string{
+		"no window":       attend(f32s(t, "q", 1, 1, 8), k, v, i32s(t, "p", 4), View{}, 0),
+		"a larger window": attend(f32s(t, "q", 1, 1, 8), k, v, i32s(t, "p", 9), View{}, 5),
+		"of its sequence": attend(f32s(t, "q", 1, 1, 8), k, v, i32s(t, "p", 9), i32s(t, "s", 1), 5),
+	} {
+		require.Contains(t, text, lost, name)
+	}
+	require.Contains(t, attend(f32s(t, "q", 2, 1, 8), k, v, i32s(t, "p", 1, 5), View{}, 4), "has been overwritten", "by a later token of the call")
+	require.Contains(t, attend(f32s(t, "q", 1, 1, 8), cache("k", 4, 8), v, i32s(t, "p", 1), View{}, 0), "shape does not fit the operation (axis 2)")
+}
+
 func TestAttendTakesValuesOfAnotherWidth(t *testing.T) {
 	e := eager(t, Options{})
 	v, position := f32s(t, "v", 1, 1, 24), i32s(t, "position", 0)

@@ -106,7 +106,10 @@ func (e *Eager) refused(op string, st core.Status, views ...*View) {
 		if what, ok := strings.CutPrefix(cause.Detail, fmt.Sprintf("operand %d: ", st.Operand)); ok && name != "" {
 			cause.Detail = "operand " + name + ": " + what
 		}
-		if st.Code == core.ErrShape {
+		switch {
+		case st.Code == core.ErrShape && op == "attend" && name == "k_cache" && st.Detail == 2 && copies[1].Shape().Rank == 4:
+			cause.Detail = "operand k_cache: a position that a token attends to has been overwritten" + shapes(op, copies)
+		case st.Code == core.ErrShape:
 			cause.Detail += shapes(op, copies)
 		}
 	}

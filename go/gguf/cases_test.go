@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -212,6 +213,25 @@ func TestCountsHaveLimits(t *testing.T) {
 	require.ErrorIs(t, err, ErrLimit)
 	_, err = Read(bytes.NewReader(r.b), int64(len(r.b)), Options{MaxHeader: 10})
 	require.ErrorIs(t, err, ErrLimit)
+	file := filepath.Join(t.TempDir(), "x.gguf")
+	require.NoError(t, os.WriteFile(file, preamble(3, binary.LittleEndian, 0, 0).b, 0o600))
+	for limit, ok := range map[int64]bool{math.MinInt64: false, -1: false, 0: true, math.MaxUint32: true, math.MaxUint32 + 1: false, math.MaxInt64: false} {
+		f, err := Open(file, Options{MaxHeader: limit})
+		if ok {
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+			continue
+		}
+		for _, read := range []func(o Options) (*File, error){
+			func(o Options) (*File, error) { return Open(file, o) },
+			func(o Options) (*File, error) { return OpenFS(os.DirFS(filepath.Dir(file)), "x.gguf", o) },
+			func(o Options) (*File, error) { return Read(bytes.NewReader(r.b), int64(len(r.b)), o) },
+		} {
+			_, err = read(Options{MaxHeader: limit})
+			require.ErrorIs(t, err, argument.Err)
+			require.ErrorContains(t, err, fmt.Sprintf("Options.MaxHeader is %d, want 0 to 4294967295", limit))
+		}
+	}
 }
 
 // zeros is an endless file that begins with b.

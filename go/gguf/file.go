@@ -29,6 +29,8 @@ import (
 	"slices"
 
 	"github.com/skeep-project/skeep/go/arch"
+	"github.com/skeep-project/skeep/go/internal/argument"
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // File holds the header of a GGUF file or split set and reads its payload. It implements arch.Header. The values and
@@ -88,8 +90,8 @@ func (p Part) OSFile() *os.File {
 type Options struct {
 	// Name is the file's name in File.Name and in messages. The default is the path; for Read it is empty.
 	Name string
-	// MaxHeader is the maximum size of a header in bytes, at most 2³²-1; 0 is 64 MiB. Reading needs up to twice as much
-	// memory.
+	// MaxHeader is the maximum size of a header in bytes; 0 is 64 MiB. Reading needs up to twice as much memory. A negative
+	// maximum, or one over 2³²-1, is an error that wraps skeep.ErrArgument.
 	MaxHeader int64
 	// HeaderOnly accepts a file that is shorter than its header requires; File.Truncated reports it. Reading a missing
 	// tensor is still an error.
@@ -98,12 +100,15 @@ type Options struct {
 	SinglePart bool
 }
 
-// maxHeader is the limit in force.
-func (o *Options) maxHeader() int64 {
-	if o.MaxHeader == 0 {
-		return defaultMaxHeader
+// maxHeader is the limit in force, for the file of that name.
+func (o *Options) maxHeader(name string) (int64, error) {
+	switch {
+	case o.MaxHeader == 0:
+		return defaultMaxHeader, nil
+	case o.MaxHeader < 0 || o.MaxHeader > math.MaxUint32:
+		return 0, &Error{File: name, Offset: -1, Reason: fmt.Sprintf("Options.MaxHeader is %d, want 0 to %d", o.MaxHeader, uint32(math.MaxUint32)), Err: argument.Err}
 	}
-	return min(max(o.MaxHeader, 0), math.MaxUint32)
+	return o.MaxHeader, nil
 }
 
 // Read reads the header of a file of size bytes from r. The File reads payload from r; the caller keeps ownership of r.
@@ -116,8 +121,12 @@ func Read(r io.ReaderAt, size int64, o Options) (*File, error) {
 	if size < 0 {
 		return nil, &Error{File: o.Name, Offset: -1, Err: ErrTruncated, Reason: fmt.Sprintf("a size of %d bytes", size)}
 	}
+	limit, err := o.maxHeader(o.Name)
+	if err != nil {
+		return nil, err
+	}
 	src := source{r: r, size: size}
-	p, err := parse(src.r, src.size, o.Name, o.maxHeader(), o.HeaderOnly)
+	p, err := parse(src.r, src.size, o.Name, limit, o.HeaderOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -157,17 +166,17 @@ type source struct {
 func openOS(path string) (source, error) {
 	// Asked before it is opened: opening a pipe would wait for its writer.
 	if st, err := os.Stat(path); err != nil {
-		return source{}, fmt.Errorf("gguf: %w", err)
+		return source{}, fmt.Errorf("gguf: %w", shown.Error(err))
 	} else if !st.Mode().IsRegular() {
 		return source{}, irregular(path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return source{}, fmt.Errorf("gguf: %w", err)
+		return source{}, fmt.Errorf("gguf: %w", shown.Error(err))
 	}
 	st, err := f.Stat()
 	if err != nil {
-		return source{}, errors.Join(fmt.Errorf("gguf: %w", err), f.Close())
+		return source{}, errors.Join(fmt.Errorf("gguf: %w", shown.Error(err)), f.Close())
 	}
 	return source{path: path, r: f, size: st.Size(), closer: f, opened: st}, nil
 }
@@ -175,13 +184,13 @@ func openOS(path string) (source, error) {
 func openFS(fsys fs.FS, name string) (source, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return source{}, fmt.Errorf("gguf: %w", err)
+		return source{}, fmt.Errorf("gguf: %w", shown.Error(err))
 	}
 	st, err := f.Stat()
 	r, ok := f.(io.ReaderAt)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("gguf: %w", err)
+		err = fmt.Errorf("gguf: %w", shown.Error(err))
 	case !st.Mode().IsRegular():
 		err = irregular(name)
 	case !ok:

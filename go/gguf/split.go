@@ -68,7 +68,10 @@ func splitOf(p *parsed, name string) (split, error) {
 
 // open reads the file called name, and its siblings when it is a part of a split set.
 func open(opener func(name string) (source, error), name string, o Options) (_ *File, err error) {
-	limit := o.maxHeader() // of all parts together
+	limit, err := o.maxHeader(name) // of all parts together
+	if err != nil {
+		return nil, err
+	}
 	var sources []source
 	defer func() {
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/skeep-project/skeep/go/internal/output"
+	"github.com/skeep-project/skeep/go/internal/shown"
 )
 
 // WriteFile creates the file at path. It calls write, which must write the payload of every tensor of h to w and must
@@ -91,7 +92,7 @@ func target(path string) (output.Target, error) {
 func outputError(err error) error {
 	var e *output.Error
 	if !errors.As(err, &e) {
-		return fmt.Errorf("gguf: %w", err)
+		return fmt.Errorf("gguf: %w", shown.Error(err))
 	}
 	kind := ErrUnsupported
 	if errors.Is(e, output.ErrInUse) {

@@ -53,7 +53,9 @@ func onlyOrder(all tensor.Kernels) (kept tensor.Kernels) {
 // synth writes a random model of the llama family.
 func synth(t *testing.T, params float64, kind string) string {
 	path := filepath.Join(t.TempDir(), "synth.gguf")
-	_, err := quant.Synth(context.Background(), path, quant.SynthOptions{Shape: quant.ShapeFor(params), Type: kind})
+	shape, err := quant.ShapeFor(params)
+	require.NoError(t, err)
+	_, err = quant.Synth(context.Background(), path, quant.SynthOptions{Shape: shape, Type: kind})
 	require.NoError(t, err)
 	return path
 }

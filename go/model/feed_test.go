@@ -35,9 +35,10 @@ func fed(t testing.TB) (all []tensor.Encoding) {
 func tied(t testing.TB, e tensor.Encoding) string {
 	dir := t.TempDir()
 	whole, path := filepath.Join(dir, "whole.gguf"), filepath.Join(dir, "tied.gguf")
-	shape := quant.ShapeFor(4e6)
+	shape, err := quant.ShapeFor(4e6)
+	require.NoError(t, err)
 	shape.Vocab = 16*20 + 1
-	_, err := quant.Synth(context.Background(), whole, quant.SynthOptions{Shape: shape, Type: strings.ToLower(e.String()), Pure: true})
+	_, err = quant.Synth(context.Background(), whole, quant.SynthOptions{Shape: shape, Type: strings.ToLower(e.String()), Pure: true})
 	require.NoError(t, err)
 	f, err := gguf.Open(whole, gguf.Options{})
 	require.NoError(t, err)

@@ -39,11 +39,12 @@ var shapes = []Shape{
 	{Layers: 80, Width: 8192, Heads: 64, KVHeads: 8, FF: 28672, Vocab: 32000, Context: 4096},  // Llama 2 70B
 }
 
-// ShapeFor returns the shape of a well-known model with about params parameters. The number of layers, at least one, is
-// adjusted to come as close to params as possible.
-func ShapeFor(params float64) Shape {
-	if !(params > 1) {
-		params = 1 // also for what is no number
+// ShapeFor returns the shape of a well-known model with about params parameters. The number of layers, 1 to 4096, is
+// adjusted to come as close to params as possible. A number of parameters that is not 1 to 1e13 is an error that wraps
+// ErrArgument.
+func ShapeFor(params float64) (Shape, error) {
+	if !(params >= 1 && params <= maxParams) {
+		return Shape{}, &Error{Row: -1, Column: -1, Reason: fmt.Sprintf("%g parameters, want 1 to %g", params, maxParams), Err: ErrArgument}
 	}
 	best, distance := shapes[0], math.Inf(1)
 	for _, s := range shapes {
@@ -55,8 +56,10 @@ func ShapeFor(params float64) Shape {
 	none.Layers = 0
 	perLayer := float64(best.Params()-none.Params()) / float64(best.Layers)
 	best.Layers = int(min(max(1, math.Round((params-float64(none.Params()))/perLayer)), maxLayers))
-	return best
+	return best, nil
 }
+
+const maxParams = 1e13 // more than a file of maxLayers has
 
 const maxLayers = 4096 // what package arch reads
 

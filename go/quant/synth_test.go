@@ -178,8 +178,14 @@ func TestSynthSeeds(t *testing.T) {
 	}
 }
 
+func shapeFor(t *testing.T, params float64) Shape {
+	s, err := ShapeFor(params)
+	require.NoError(t, err)
+	return s
+}
+
 func TestShapeFor(t *testing.T) {
-	require.Equal(t, Shape{Layers: 22, Width: 2048, Heads: 32, KVHeads: 4, FF: 5632, Vocab: 32000, Context: 2048}, ShapeFor(1.1e9))
+	require.Equal(t, Shape{Layers: 22, Width: 2048, Heads: 32, KVHeads: 4, FF: 5632, Vocab: 32000, Context: 2048}, shapeFor(t, 1.1e9))
 	// Of models that people know, what their files say.
 	for params, shape := range map[int64]Shape{
 		1100048384:  tinyLlama.Shape,
@@ -190,13 +196,13 @@ func TestShapeFor(t *testing.T) {
 		require.Equal(t, params, shape.Params())
 	}
 	for _, params := range []float64{260e3, 4e6, 24e6, 134e6, 1.1e9, 3e9, 7e9, 8e9, 13e9, 70e9} {
-		s := ShapeFor(params)
+		s := shapeFor(t, params)
 		require.NoError(t, s.check())
 		require.InEpsilon(t, params, s.Params(), 0.05)
 	}
-	require.InEpsilon(t, 1.1e9, ShapeFor(1.1e9).Params(), 0.01)
+	require.InEpsilon(t, 1.1e9, shapeFor(t, 1.1e9).Params(), 0.01)
 	for params := 3e6; params < 1e12; params *= 1.17 { // no layer more or less comes nearer
-		s := ShapeFor(params)
+		s := shapeFor(t, params)
 		require.NoError(t, s.check())
 		for _, by := range []int{-1, 1} {
 			other := s
@@ -205,8 +211,13 @@ func TestShapeFor(t *testing.T) {
 			}
 		}
 	}
-	for _, params := range []float64{math.Inf(-1), -1, 0, 1, 1e30, math.Inf(1), math.NaN()} {
-		require.NoError(t, ShapeFor(params).check(), "%g", params)
+	for _, params := range []float64{1, 2, 1e13} { // the least and the most that there is
+		require.NoError(t, shapeFor(t, params).check(), "%g", params)
+	}
+	for _, params := range []float64{math.Inf(-1), -1, 0, 0.5, 1e14, 1e30, math.Inf(1), math.NaN()} {
+		s, err := ShapeFor(params)
+		require.ErrorIs(t, err, ErrArgument, "%g", params)
+		require.Zero(t, s)
 	}
 	for _, s := range []Shape{{}, {Layers: 1, Width: 8}, {Layers: -3, Heads: -1, Width: -8}} {
 		s.Params() // of no meaning, but no panic
@@ -309,7 +320,7 @@ func TestSynthThenFile(t *testing.T) {
 // A model that is mapped stays.
 func TestSynthSparesOpenModels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	o := SynthOptions{Shape: ShapeFor(1), Type: "F16"}
+	o := SynthOptions{Shape: shapeFor(t, 1), Type: "F16"}
 	_, err := Synth(context.Background(), path, o)
 	require.NoError(t, err)
 	before, err := os.Stat(path)

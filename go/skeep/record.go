@@ -142,14 +142,14 @@ func (r *record) freed() bool {
 	return st.Code != core.OK
 }
 
-// Leak describes a Pool, or a storage of a ModelScope or ForwardScope, that became unreachable without having been
-// closed. Domain and Scope have no meaning for a pool.
+// Leak describes a Pool, a Step, or a storage of a ModelScope or ForwardScope, that became unreachable without having
+// been closed. Domain and Scope have no meaning for a pool or step.
 type Leak struct {
-	Storage string // its name; "pool" for a Pool
+	Storage string // its name; "pool" for a Pool, "step" for a Step
 	Domain  tensor.Domain
 	Scope   tensor.ScopeKind
 	Bytes   int64
-	Threads int    // of a Pool, its caller counted; 0 for a storage
+	Threads int    // of a Pool, its caller counted; 0 for others
 	Created string // the stack that made it
 }
 
@@ -163,13 +163,17 @@ func (l Leak) report() {
 		slog.Warn("skeep: pool was never closed", "threads", l.Threads, "created", l.Created)
 		return
 	}
+	if l.Bytes == 0 {
+		slog.Warn("skeep: step was never closed", "created", l.Created)
+		return
+	}
 	slog.Warn("skeep: storage was never closed", "storage", l.Storage, "bytes", l.Bytes, "domain", l.Domain, "created", l.Created)
 }
 
 var leakHook atomic.Pointer[func(Leak)]
 
-// OnLeak sets a function that is called when a Pool, or a storage of a ModelScope or ForwardScope, becomes unreachable
-// without having been closed: its threads or bytes are lost. The function runs on its own goroutine. nil restores the
+// OnLeak sets a function that is called when a Pool, a Step, or a storage of a ModelScope or ForwardScope, becomes
+// unreachable without having been closed: its threads, pins or bytes are lost. The function runs on its own goroutine. nil restores the
 // default, a warning through slog.
 func OnLeak(hook func(Leak)) {
 	if hook == nil {

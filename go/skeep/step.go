@@ -2,6 +2,7 @@ package skeep
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/skeep-project/skeep/go/internal/core"
 )
@@ -16,7 +17,8 @@ import (
 type Step struct{ c *core.Step }
 
 // NewStep makes a step that can pin the given number of storages and marks: at most 32768; 0 means 64. An operation
-// that needs more returns an error that wraps ErrMemory. The caller must Close the step. Errors wrap ErrArgument or
+// that needs more returns an error that wraps ErrMemory. The caller must Close the step; one that becomes unreachable
+// before that is reported as a Leak. Errors wrap ErrArgument or
 // ErrMemory.
 func NewStep(storages int) (*Step, error) {
 	if storages < 0 || storages > core.MaxRoots {
@@ -26,6 +28,9 @@ func NewStep(storages int) (*Step, error) {
 	if st.Code != core.OK {
 		return nil, coreError("step", st, nil)
 	}
+	var pcs [24]uintptr
+	stack := pcs[:runtime.Callers(2, pcs[:])]
+	c.OnDrop(func() { Leak{Storage: "step", Created: stackText(stack)}.report() })
 	return &Step{c}, nil
 }
 

@@ -386,6 +386,37 @@ func TestLeaksAreReportedAndNotFreed(t *testing.T) {
 	assert.Empty(t, leaks)
 }
 
+func TestDroppedStepsAreReported(t *testing.T) {
+	leaks := make(chan Leak, 10)
+	OnLeak(func(l Leak) { leaks <- l })
+	defer OnLeak(nil)
+	for _, running := range []bool{false, true} {
+		func() {
+			s, err := NewStep(1)
+			require.NoError(t, err)
+			if running {
+				require.NoError(t, s.Begin())
+			}
+			closed, err := NewStep(1)
+			require.NoError(t, err)
+			closed.Close()
+		}()
+		var leak Leak
+		eventually(t, "no report", func() bool {
+			select {
+			case leak = <-leaks:
+				return true
+			default:
+				return false
+			}
+		})
+		require.Equal(t, "step", leak.Storage)
+		require.Zero(t, leak.Threads)
+		require.Contains(t, leak.Created, "TestDroppedStepsAreReported")
+	}
+	require.Empty(t, leaks)
+}
+
 func TestDroppedPoolsAreReported(t *testing.T) {
 	leaks := make(chan Leak, 10)
 	OnLeak(func(l Leak) { leaks <- l })

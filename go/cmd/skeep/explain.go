@@ -10,7 +10,7 @@ import (
 )
 
 type decisionRow struct {
-	Tensor    string `json:"tensor"`
+	Tensor    name   `json:"tensor"`
 	Role      string `json:"role"`
 	Encoding  string `json:"encoding"`
 	Form      string `json:"form"`
@@ -83,7 +83,7 @@ func resolve(args []string, o model.Options) (*resolver.Resolution, error) {
 
 // describeDecision writes a decision as people and scripts read it.
 func describeDecision(d resolver.Decision) decisionRow {
-	row := decisionRow{Tensor: d.Name, Role: d.Role, Placement: d.Spec.Domain.String(), Bytes: d.Form.Bytes, Reason: d.Reason}
+	row := decisionRow{Tensor: name(d.Name), Role: d.Role, Placement: d.Spec.Domain.String(), Bytes: d.Form.Bytes, Reason: d.Reason}
 	if d.IsWeight {
 		row.Encoding, row.Form = d.Stored.String(), d.Form.String()
 	}

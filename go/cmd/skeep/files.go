@@ -7,6 +7,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/output"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +22,7 @@ func (n named) String() string {
 	if n.path == "" {
 		return n.what // a standard stream
 	}
-	return n.what + " " + n.path
+	return n.what + " " + shown.Name(n.path)
 }
 
 // conflictError says that a file would be written that is read, or written otherwise, by the same command. It wraps
@@ -33,7 +34,7 @@ type conflictError struct {
 
 func (e *conflictError) Error() string {
 	if e.other.part {
-		return fmt.Sprintf("%s is a part of %s: %s", e.written, e.other.what, e.other.path)
+		return fmt.Sprintf("%s is a part of %s: %s", e.written, e.other.what, shown.Name(e.other.path))
 	}
 	if e.read {
 		return fmt.Sprintf("%s is the input itself: %s", e.written, e.other)
@@ -99,7 +100,7 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 			return nil, fmt.Errorf("%s: %w", w.what, err)
 		}
 		if w.model && t.Streams() {
-			return nil, fmt.Errorf("%s: %s is a device, a pipe or an open stream, want a regular file", w.what, w.path)
+			return nil, fmt.Errorf("%s: %s is a device, a pipe or an open stream, want a regular file", w.what, shown.Name(w.path))
 		}
 		for _, i := range in {
 			if t.Is(i.info) {

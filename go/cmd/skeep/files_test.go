@@ -378,7 +378,14 @@ func TestSignalsLeaveNothing(t *testing.T) {
 			require.Contains(t, stderr.String(), "skeep: interrupted\n")
 			w.unchanged(before, s)
 		}
-		cmd, _ := w.start(args...)
+		cmd, stacks := w.start(args...)
+		w.half(cmd, "big.gguf")
+		require.NoError(t, cmd.Process.Signal(syscall.SIGQUIT))
+		require.Error(t, cmd.Wait())
+		require.Contains(t, stacks.String(), "SIGQUIT: quit", "the stacks, as the signal is for")
+		w.unchanged(before, "quit")
+
+		cmd, _ = w.start(args...)
 		w.half(cmd, "big.gguf")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		_ = cmd.Process.Signal(syscall.SIGINT)

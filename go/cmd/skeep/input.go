@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/skeep-project/skeep/go/internal/ended"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ func textFile(c *cobra.Command, path string) (string, error) {
 			return "", err
 		}
 		defer f.Close() // only read
-		return readText(path, f)
+		return readText(shown.Name(path), f)
 	})
 }
 
@@ -87,7 +88,7 @@ func profileFile(c *cobra.Command, path string, memory int64) (resolver.Profile,
 		return resolver.ReadProfile(f, memory)
 	})
 	if err != nil {
-		err = fmt.Errorf("--profile %s: %w", path, err)
+		err = fmt.Errorf("--profile %s: %w", shown.Name(path), err)
 	}
 	return p, err
 }

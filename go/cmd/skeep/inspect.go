@@ -29,18 +29,18 @@ type metadatum struct {
 }
 
 type tensorRow struct {
-	Name   string  `json:"name"`
+	Name   name    `json:"name"`
 	Type   string  `json:"type"`
 	Shape  []int64 `json:"shape"`
 	Offset int64   `json:"offset"`
 	Bytes  int64   `json:"bytes"`
 	Part   int     `json:"part,omitempty"`
-	Alias  string  `json:"alias_of,omitempty"`
+	Alias  name    `json:"alias_of,omitempty"`
 }
 
 // findingRow is something that --check found. Row, block and count are absent for data that cannot be read.
 type findingRow struct {
-	Tensor string `json:"tensor"`
+	Tensor name   `json:"tensor"`
 	What   string `json:"what"`
 	Row    *int64 `json:"row,omitempty"`
 	Block  *int64 `json:"block,omitempty"`
@@ -128,10 +128,10 @@ func payloadFindings(ctx context.Context, f *gguf.File, glob string) (*[]finding
 			return nil, err
 		}
 		if err != nil {
-			rows = append(rows, findingRow{Tensor: t.Name, What: err.Error()})
+			rows = append(rows, findingRow{Tensor: name(t.Name), What: err.Error()})
 		}
 		for _, x := range found {
-			rows = append(rows, findingRow{Tensor: x.Tensor, What: x.String(), Row: &x.Row, Block: &x.Block, Count: x.Count})
+			rows = append(rows, findingRow{Tensor: name(x.Tensor), What: x.String(), Row: &x.Row, Block: &x.Block, Count: x.Count})
 		}
 	}
 	return &rows, nil
@@ -175,7 +175,7 @@ func writeInspection(w, notes io.Writer, format string, f *gguf.File, glob strin
 		for key := range f.Keys() {
 			v, _ := f.Value(key)
 			m, text := describe(v)
-			r.Metadata[key] = m
+			r.Metadata[shown.Distinct(key)] = m
 			meta.add(key, m.Type, text)
 		}
 	}
@@ -185,7 +185,7 @@ func writeInspection(w, notes io.Writer, format string, f *gguf.File, glob strin
 			if ok, _ := path.Match(glob, t.Name); glob != "" && !ok {
 				continue
 			}
-			row := tensorRow{Name: t.Name, Type: t.TypeName(), Shape: slices.Clone(t.Shape.Dims[:t.Shape.Rank]), Offset: t.Offset, Bytes: t.Bytes, Part: t.File, Alias: t.AliasOf}
+			row := tensorRow{Name: name(t.Name), Type: t.TypeName(), Shape: slices.Clone(t.Shape.Dims[:t.Shape.Rank]), Offset: t.Offset, Bytes: t.Bytes, Part: t.File, Alias: name(t.AliasOf)}
 			if row.Shape == nil {
 				row.Shape = []int64{}
 			}

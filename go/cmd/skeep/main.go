@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
 )
@@ -33,7 +34,7 @@ func run() int {
 	if errors.Is(out.err, syscall.EPIPE) {
 		return 2 // who read has enough, and needs no word
 	}
-	err = told(ctx, err)
+	err = shown.Error(told(ctx, err))
 	if !errorsGoInto(os.Args[1:]) {
 		fmt.Fprintln(notes, "skeep:", err)
 	}
@@ -76,7 +77,7 @@ multiplied directly from the pages of the file, without a copy.`,
 				return fmt.Errorf("argument %d is empty", i+1)
 			}
 			if isa := os.Getenv("SKEEP_ISA"); isa != "" && !slices.Contains(isas, isa) {
-				return fmt.Errorf("SKEEP_ISA=%s, want %s", isa, strings.Join(isas, ", "))
+				return fmt.Errorf("SKEEP_ISA=%s, want %s", shown.Name(isa), strings.Join(isas, ", "))
 			}
 			return nil
 		},
@@ -85,6 +86,7 @@ multiplied directly from the pages of the file, without a copy.`,
 	}
 	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
 		benchCommand(), quantizeCommand(), synthCommand())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(shown.Line(err.Error())) })
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	strict(root)

@@ -50,6 +50,12 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
+// name is what a file calls something. Two of them are two in JSON too, which knows no bytes that are no UTF-8.
+type name string
+
+// MarshalText implements encoding.TextMarshaler.
+func (n name) MarshalText() ([]byte, error) { return []byte(shown.Distinct(string(n))), nil }
+
 var outputFormats = []string{"table", "json", "csv", "md"}
 
 // outputFlag adds -o to a command that prints a table, with the format that it usually has.
@@ -196,7 +202,7 @@ func writeModel(c *cobra.Command, path string, told *func(quant.Progress), work 
 		n, _ := d.Shape.Elements() // of a file that was written
 		elements += n
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %d tensors, %d parameters, %s, %.2f bits each, in %.1f s\n", path, len(r.Decisions), elements,
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %d tensors, %d parameters, %s, %.2f bits each, in %.1f s\n", shown.Name(path), len(r.Decisions), elements,
 		resolver.Size(r.To), 8*float64(r.To)/float64(max(1, elements)), time.Since(start).Seconds())
 	return nil
 }

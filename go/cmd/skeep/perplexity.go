@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/spf13/cobra"
@@ -52,9 +53,12 @@ two sets of predictions are compared.`,
 			if ids, err = encode(c, m.Tokenizer(), text, tokenizer.EncodeOptions{BOS: true}); err != nil {
 				return err
 			}
+			if m.Context() < 2 {
+				return errors.New("a context of 1 position predicts nothing, want at least 2: set --ctx")
+			}
 			ids = ids[:min(len(ids), m.Context())]
 			if len(ids) < 2 {
-				return fmt.Errorf("%s: the text has only %d token(s); at least 2 are needed", args[1], len(ids))
+				return fmt.Errorf("%s: the text has only %d token(s); at least 2 are needed", shown.Name(args[1]), len(ids))
 			}
 			return nil
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 type encodingRow struct {
-	Tensor string `json:"tensor"`
+	Tensor name   `json:"tensor"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 	Bytes  int64  `json:"bytes"`
@@ -96,7 +96,7 @@ func writeEncodings(c *cobra.Command, format, typ string, in *gguf.File, decisio
 	rows, from, to := []encodingRow{}, int64(0), int64(0)
 	t := table{columns: []string{"tensor", "from", "to", "size", "reason"}}
 	for i, d := range decisions {
-		rows = append(rows, encodingRow{d.Name, d.From.String(), d.To.String(), d.Bytes, d.Reason, d.Note})
+		rows = append(rows, encodingRow{name(d.Name), d.From.String(), d.To.String(), d.Bytes, d.Reason, d.Note})
 		from, to = from+in.Tensors()[i].Bytes, to+d.Bytes
 		t.add(d.Name, d.From, d.To, resolver.Size(d.Bytes), joinNotes(d))
 	}

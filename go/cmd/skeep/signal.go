@@ -21,8 +21,15 @@ func (i interruption) Error() string { return "interrupted" }
 // Unwrap makes it a cancellation like any other.
 func (i interruption) Unwrap() error { return context.Canceled }
 
+// endAtOnce ends the process by a signal's own effect; only what is half written is removed first.
+func endAtOnce(s syscall.Signal) {
+	output.RemoveAll()
+	signal.Reset(s)
+	_ = syscall.Kill(os.Getpid(), s)
+}
+
 // interruptible is a context that the first signal ends, for the command to unwind. A second one ends the process at
-// once; only what is half written is removed first.
+// once, and so does SIGQUIT, which asks for the stacks of all goroutines.
 func interruptible() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 2)
@@ -31,17 +38,26 @@ func interruptible() (ctx context.Context, stop func()) {
 			signal.Notify(arrived, s)
 		}
 	}
+	quit := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGQUIT) {
+		signal.Notify(quit, syscall.SIGQUIT)
+	}
+	go func() {
+		<-quit
+		endAtOnce(syscall.SIGQUIT)
+	}()
 	go func() {
 		cancel(interruption{<-arrived})
 		for s := range arrived {
 			if number, ok := s.(syscall.Signal); ok && s != syscall.SIGPIPE { // which each further write brings
-				output.RemoveAll()
-				signal.Reset(s)
-				_ = syscall.Kill(os.Getpid(), number)
+				endAtOnce(number)
 			}
 		}
 	}()
-	return ctx, func() { signal.Stop(arrived) }
+	return ctx, func() {
+		signal.Stop(arrived)
+		signal.Stop(quit)
+	}
 }
 
 // told is a command's error as it is told: that of a signal in the place of all that came of it. A write to a pipe

@@ -52,7 +52,9 @@ the new file is complete.`,
 		if err != nil {
 			return err
 		}
-		o.Shape = quant.ShapeFor(n)
+		if o.Shape, err = quant.ShapeFor(n); err != nil {
+			return fmt.Errorf("--params %s: %w", params, err)
+		}
 		if maxParams := float64(o.Shape.Params()); n > 2*maxParams {
 			return fmt.Errorf("--params %s, want at most about %.0fB", params, maxParams/1e9)
 		}

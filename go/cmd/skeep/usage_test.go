@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/skeep-project/skeep/go/embedded"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/shown"
+	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
@@ -37,6 +40,7 @@ var misuse = []struct {
 	{"run headed.gguf -p 1234567 --ctx 4", "", `8 more tokens do not fit after 0: the context has 4 positions`},
 	{"run mute.gguf", "", `no prompt: standard input is empty`},
 	{"perplexity headed.gguf empty.txt", "", `empty.txt: the text has only 1 token`},
+	{"perplexity headed.gguf text.txt --ctx 1", "", `a context of 1 position predicts nothing, want at least 2: set --ctx`},
 	{"perplexity missing.gguf missing.txt", "", `missing.txt: no such file`},
 	{"perplexity missing.gguf .", "", `is a directory`},
 	{"tokenize tiny.gguf --decode", "1 9999\n", `token id 9999, want 0 to 259`},
@@ -119,7 +123,7 @@ var misuse = []struct {
 	{"inspect lone-00003-of-00005.gguf", "", `gguf: lone-00003-of-00005.gguf: named part 3 of 5, but says it is part 3 of 3`},
 	{"inspect miss-00003-of-00003.gguf", "", `gguf: miss-00001-of-00003.gguf: part 1 of 3 is missing`},
 	{"synth out.gguf --params -1", "", `--params "-1", want`},
-	{"synth out.gguf --params 1e300", "", `--params 1e300, want at most`},
+	{"synth out.gguf --params 1e300", "", `--params 1e300: quant: 1e\+300 parameters, want 1 to`},
 	{"synth out.gguf --params many", "", `--params "many", want`},
 	{"synth out.gguf --arch gpt2", "", `--arch "gpt2", want`},
 	{"synth out.gguf --type q9", "", `type "q9"`},
@@ -251,5 +255,86 @@ func TestStatus(t *testing.T) {
 	} {
 		code, _, stderr := w.run(strings.Fields(x.args), func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(x.stdin) })
 		require.Equal(t, x.code, code, "%s: %s", x.args, stderr)
+	}
+}
+
+// TestMessagesQuoteWords: a word of the command line with a newline or a control character, whatever it stands for, is
+// quoted in the message about it.
+func TestMessagesQuoteWords(t *testing.T) {
+	w := newWorkshop(t)
+	const word = "a\nb\x1b"
+	run := func(args ...string) {
+		t.Helper()
+		code, _, stderr := w.run(args)
+		if code == 0 {
+			return // a text to be continued is shown as it is
+		}
+		require.NotContains(t, stderr, "a\nb", "%q", args)
+		require.NotContains(t, stderr, "\x1b", "%q", args)
+	}
+	run(word)
+	run("help", word)
+	run("completion", word)
+	for _, c := range rootCommand().Commands() {
+		name, positions, _ := strings.Cut(c.Use, " ")
+		given := []string{name}
+		for _, p := range strings.Fields(positions) {
+			if p = strings.Trim(p, "[]"); p == "" || strings.HasPrefix(p, "-") {
+				break
+			}
+			run(append(slices.Clone(given), word, word, word)[:min(len(given)+1, 4)]...)
+			run(append(slices.Clone(given), word+"/x")...)
+			given = append(given, map[string]string{"MODEL": "tiny.gguf", "IN": "tiny.gguf", "FILE": "text.txt", "OUT": "out.gguf", "TENSOR": "token_embd.weight"}[p])
+		}
+		run(append(slices.Clone(given), "--"+word)...)
+		run(append(slices.Clone(given), "-"+word)...)
+		run(append(slices.Clone(given), "--"+word+"=1")...)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, value := range []string{word, word + "=" + word, "./" + word} {
+				run(append(slices.Clone(given), "--"+f.Name+"="+value)...)
+			}
+		})
+	}
+	t.Setenv("SKEEP_ISA", word)
+	run("kernels")
+}
+
+// TestJSONKeepsNamesApart: keys and tensors whose names differ only in bytes that are no UTF-8 are two in JSON too.
+func TestJSONKeepsNamesApart(t *testing.T) {
+	w := newWorkshop(t)
+	var h gguf.Header
+	var names []string
+	for _, name := range []string{"x.\xff", "x.\xfe", "x.\uFFFD", `"x.\xff"`, "x.plain"} {
+		h.Set(name, gguf.NumberOf(uint32(len(names))))
+		h.Tensors = append(h.Tensors, gguf.TensorSpec{Name: name, Encoding: tensor.EncF32, Shape: tensor.ShapeOf(1)})
+		names = append(names, shown.Distinct(name))
+	}
+	require.NoError(t, gguf.WriteFile(w.path("names.gguf"), h, func(to *gguf.Writer) error {
+		for _, x := range h.Tensors {
+			out, err := to.Tensor(x.Name)
+			if err != nil {
+				return err
+			}
+			if _, err := out.Write([]byte{0, 0, 0xc0, 0x7f}); err != nil { // NaN
+				return err
+			}
+		}
+		return nil
+	}))
+	type named struct{ Name, Tensor string }
+	var got struct {
+		Metadata                     map[string]struct{ Value int }
+		Tensors, Findings, Decisions []named
+	}
+	_, stdout, stderr := w.run([]string{"inspect", "names.gguf", "--check", "-o", "json"})
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)
+	_, stdout, stderr = w.run([]string{"quantize", "names.gguf", "--type", "q8_0", "--dry-run", "-o", "json"})
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)
+	require.Len(t, got.Metadata, len(names))
+	for i, name := range names {
+		require.Equal(t, i, got.Metadata[name].Value)
+		require.Equal(t, name, got.Tensors[i].Name)
+		require.Equal(t, name, got.Findings[i].Tensor)
+		require.Equal(t, name, got.Decisions[i].Tensor)
 	}
 }

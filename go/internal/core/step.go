@@ -135,8 +135,9 @@ type frame [maxOperands]View
 // memory. It belongs to one goroutine at a time. A nil *Step stands for a bare call: operations then pin
 // for themselves.
 type Step struct {
-	c     *C.skeep_step
-	frame *frame
+	c       *C.skeep_step
+	frame   *frame
+	cleanup runtime.Cleanup
 }
 
 // MaxRoots is the most storages that a step can pin.
@@ -151,7 +152,13 @@ func NewStep(roots int) (*Step, Status) {
 	if st := statusOf(s.status); st.Code != OK {
 		return nil, st
 	}
-	return &Step{s.step, (*frame)(unsafe.Pointer(C.skeep_step_frame(s.step)))}, statusOf(s.status)
+	return &Step{c: s.step, frame: (*frame)(unsafe.Pointer(C.skeep_step_frame(s.step)))}, statusOf(s.status)
+}
+
+// OnDrop is Pool.OnDrop for a step: its memory and pins stay.
+func (s *Step) OnDrop(f func()) {
+	s.cleanup.Stop()
+	s.cleanup = runtime.AddCleanup(s, func(f func()) { f() }, f)
 }
 
 // Begin starts a step. ErrArgument while it runs already.
@@ -171,6 +178,7 @@ func (s *Step) Destroy() {
 	if s == nil {
 		return
 	}
+	s.cleanup.Stop()
 	C.skeep_step_destroy(s.ptr())
 	s.c, s.frame = nil, nil
 }

@@ -2,7 +2,9 @@
 package shown
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -16,6 +18,33 @@ func Name(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// Distinct is a name as it is when it is valid UTF-8 and does not begin with a quotation mark, and else quoted as Go
+// quotes: a valid text that no other name has.
+func Distinct(s string) string {
+	if utf8.ValidString(s) && !strings.HasPrefix(s, `"`) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Error is an error as it is, except that paths in what the system says are shown as Name shows them.
+func Error(err error) error {
+	var p *fs.PathError
+	if !errors.As(err, &p) || Name(p.Path) == p.Path {
+		return err
+	}
+	return pathShown{err, strings.ReplaceAll(err.Error(), p.Path, Name(p.Path))}
+}
+
+type pathShown struct {
+	error
+	text string
+}
+
+func (e pathShown) Error() string { return e.text }
+
+func (e pathShown) Unwrap() error { return e.error }
 
 // Quoted is a name quoted as Go quotes, cut after so many bytes: a hostile file's names may be megabytes long.
 func Quoted(s string, limit int) string {
@@ -40,6 +69,9 @@ func JSON(s string) string {
 	}
 	return b.String()
 }
+
+// Line is Text in one line.
+func Line(s string) string { return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s)) }
 
 // Text is a text of lines, in which what cannot be printed stands as Go escapes it. Tabs stay.
 func Text(s string) string {

@@ -2,7 +2,12 @@ package shown
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,6 +25,37 @@ func TestShown(t *testing.T) {
 		require.Equal(t, x.name, Name(x.given))
 		require.Equal(t, x.text, Text(x.given))
 	}
+}
+
+func TestDistinct(t *testing.T) {
+	seen := map[string]string{}
+	for given, want := range map[string]string{
+		"": "", "größe 尺": "größe 尺", "a\nb": "a\nb", `a"b`: `a"b`, "a\xff": `"a\xff"`, "a\xfe": `"a\xfe"`, `"a\xff"`: `"\"a\\xff\""`, `"`: `"\""`,
+		"a\uFFFD": "a\uFFFD", "\xff\uFFFD": "\"\\xff\uFFFD\"",
+	} {
+		got := Distinct(given)
+		require.Equal(t, want, got)
+		require.True(t, utf8.ValidString(got))
+		require.NotContains(t, seen, got)
+		seen[got] = given
+	}
+}
+
+func TestError(t *testing.T) {
+	_, err := os.Stat("no\nsuch")
+	err = fmt.Errorf("told: %w", err)
+	require.EqualError(t, Error(err), `told: stat "no\nsuch": no such file or directory`)
+	require.ErrorIs(t, Error(err), fs.ErrNotExist)
+	var p *fs.PathError
+	require.ErrorAs(t, Error(err), &p)
+	require.Equal(t, "no\nsuch", p.Path)
+	for _, same := range []error{nil, errors.New("a\nb"), &fs.PathError{Op: "open", Path: "größe", Err: fs.ErrExist}} {
+		require.Equal(t, same, Error(same))
+	}
+}
+
+func TestLine(t *testing.T) {
+	require.Equal(t, `a\nb\tc\x1bd`, Line("a\nb\tc\x1bd"))
 }
 
 func TestJSON(t *testing.T) {
