@@ -32,3 +32,12 @@ func TestStatusSentences(t *testing.T) {
 	made := &Error{Op: "get", Storage: "file", Err: ErrClosed, Created: "\tmain.load\n\t\tmain.go:3\n\tmain.main\n\t\tmain.go:9\n"}
 	require.EqualError(t, made, `skeep: get: storage "file": closed; created at main.load main.go:3 main.main main.go:9`)
 }
+
+// The name of a scope, too, is told in one line.
+func TestScopeNamesAreShown(t *testing.T) {
+	m := NewModelScope("a\nb\x1b")
+	require.NoError(t, m.Close())
+	_, err := Allocate("s", 1, In(m))
+	require.ErrorIs(t, err, ErrClosed)
+	require.EqualError(t, err, `skeep: allocate: storage "s": closed (scope "a\nb\x1b")`)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
 )
@@ -125,7 +126,7 @@ func (s *ModelScope) adopt(st *Storage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return &Error{Op: "allocate", Storage: st.r.name, Err: ErrClosed, Detail: "scope " + s.name}
+		return &Error{Op: "allocate", Storage: st.r.name, Err: ErrClosed, Detail: "scope " + shown.Name(s.name)}
 	}
 	s.storages = append(s.storages, st)
 	return nil

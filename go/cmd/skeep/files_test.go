@@ -385,12 +385,14 @@ func TestSignalsLeaveNothing(t *testing.T) {
 		require.Contains(t, stacks.String(), "SIGQUIT: quit", "the stacks, as the signal is for")
 		w.unchanged(before, "quit")
 
-		cmd, _ = w.start(args...)
-		w.half(cmd, "big.gguf")
-		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-		_ = cmd.Process.Signal(syscall.SIGINT)
-		require.Error(t, cmd.Wait())
-		w.unchanged(before, "two signals")
+		for _, second := range append([]os.Signal{syscall.SIGQUIT}, endings...) {
+			cmd, _ = w.start(args...)
+			w.half(cmd, "big.gguf")
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+			_ = cmd.Process.Signal(second)
+			require.Error(t, cmd.Wait())
+			w.unchanged(before, fmt.Sprint("two signals, the second ", second))
+		}
 
 		cmd, _ = w.start(args...)
 		left := w.half(cmd, "big.gguf")

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/skeep-project/skeep/go/internal/output"
+	"golang.org/x/sys/unix"
 )
 
 // endings are the signals that end a command in order: what it was writing is removed, or kept and marked.
-var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
+var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXCPU, syscall.SIGPIPE}
 
 // interruption is the cause of a context that a signal ended.
 type interruption struct{ signal os.Signal }
@@ -25,7 +27,9 @@ func (i interruption) Unwrap() error { return context.Canceled }
 func endAtOnce(s syscall.Signal) {
 	output.RemoveAll()
 	signal.Reset(s)
-	_ = syscall.Kill(os.Getpid(), s)
+	runtime.LockOSThread() // the signal comes before the call that sends it ends
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
+	os.Exit(2) // SIGXCPU has no effect on a Go program
 }
 
 // interruptible is a context that the first signal ends, for the command to unwind. A second one ends the process at

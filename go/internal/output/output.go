@@ -231,11 +231,11 @@ func (o *File) finish() error {
 	return o.f.Sync()
 }
 
-// RemoveAll removes the temporaries of this process: for the last thing that it does when a signal ends it at once.
-// Files that are just getting their names get them first.
+// RemoveAll removes the temporaries of this process: the last thing that it does when a signal ends it at once. Files that
+// are just getting their names get them first. Whoever would begin, complete or discard another waits from then on, so
+// that none is left behind until the end, which may take a while: the runtime writes stacks.
 func RemoveAll() {
 	live.Lock()
-	defer live.Unlock()
 	for o := range live.files {
 		_ = os.Remove(o.f.Name())
 	}
