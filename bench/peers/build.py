@@ -14,7 +14,21 @@ import subprocess
 import sys
 import tarfile
 
-# The package on PyPI, the folder of the project inside it, and what its build needs in addition.
+# gcc 12 does not tell its optimizer that these instructions read memory: what was to be read is not written yet, and
+# the first tile is an illegal instruction (of a processor with AMX, which "native" makes use of).
+AMX_READS = """#if defined(__AMX_TILE__) && defined(__GNUC__) && !defined(__clang__)
+#include <immintrin.h>
+#undef _tile_loadconfig
+#define _tile_loadconfig(from) __asm__ volatile("ldtilecfg %0" : : "m"(*(const char (*)[64])(from)) : "memory")
+#undef _tile_loadd
+#define AMX_LOAD(tile, from, stride) \\
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"((const void *)(from)), "r"((long)(stride)) : "memory")
+#define _tile_loadd(tile, from, stride) AMX_LOAD(tile, from, stride)
+#endif
+"""
+
+# The package on PyPI, the folder of the project inside it, what its build needs in addition: files that the package lacks
+# and text in front of files that are there.
 PEERS = {
     "llama.cpp": {
         "package": "llama-cpp-python",
@@ -22,6 +36,7 @@ PEERS = {
         "options": ["-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF",
                     "-DLLAMA_BUILD_APP=OFF", "-DLLAMA_BUILD_TOOLS=ON", "-DLLAMA_OPENSSL=OFF"],
         "files": {},
+        "prefixes": {"ggml/src/ggml-cpu/amx/mmq.cpp": AMX_READS},
     },
     "ik_llama.cpp": {
         "package": "ik-llama-cpp-python",
@@ -31,6 +46,7 @@ PEERS = {
         "files": {"common/cmake/build-info-gen-cpp.cmake":
                   "include(cmake/build-info.cmake)\n"
                   "configure_file(common/build-info.cpp.in ${CMAKE_CURRENT_SOURCE_DIR}/common/build-info.cpp)\n"},
+        "prefixes": {},
     },
 }
 
@@ -53,6 +69,10 @@ def build(name, folder, jobs):
         if not (source / path).exists():
             (source / path).parent.mkdir(parents=True, exist_ok=True)
             (source / path).write_text(text)
+    for path, text in peer["prefixes"].items():
+        file = source / path
+        if not file.read_text().startswith(text):
+            file.write_text(text + file.read_text())
     configure = ["cmake", "-S", source, "-B", top / "build", "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON",
                  "-DBUILD_SHARED_LIBS=OFF", *peer["options"]]
     if shutil.which("ninja"):
