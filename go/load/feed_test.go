@@ -18,36 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// order is the feed order of these tests, which need no kernel for it.
-var order = tensor.Panels(16)
-
-// feed resolves a source with kernels for order, so that all products of packed weights would read it.
-func feed(t *testing.T, s load.Source, overrides ...resolver.Override) *resolver.Resolution {
+// feed resolves a source with all that can be in feed order.
+func feed(t *testing.T, s load.Source, more ...resolver.Override) *resolver.Resolution {
 	p, err := resolver.ProfileNamed("desktop", 0)
 	require.NoError(t, err)
-	kernels := skeep.Kernels()
-	for _, k := range kernels {
-		if k.Op == tensor.OpMatMulT && k.Order == (tensor.Order{}) {
-			if n, _ := tensor.FormatOf(k.Encoding).Block(); n > 1 {
-				k.Order = order
-				kernels = append(kernels, k)
-			}
-		}
-	}
-	kernels = onlyOrder(kernels)
-	r, err := resolver.Resolve(resolver.Request{Header: s.File, Profile: p, Platform: s.Platform(), Kernels: kernels, Overrides: overrides, Available: 1 << 40})
+	r, err := resolver.Resolve(resolver.Request{Header: s.File, Profile: p, Platform: s.Platform(), Kernels: skeep.Kernels(),
+		Overrides: append([]resolver.Override{{Pattern: "*", Form: "feed"}}, more...)})
 	require.NoError(t, err)
 	return r
-}
-
-// onlyOrder leaves out the rows of other orders than those of the test and of files.
-func onlyOrder(all tensor.Kernels) (kept tensor.Kernels) {
-	for _, k := range all {
-		if k.Order == order || k.Order == (tensor.Order{}) {
-			kept = append(kept, k)
-		}
-	}
-	return kept
 }
 
 // synth writes a random model of the llama family.

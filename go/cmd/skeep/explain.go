@@ -24,8 +24,8 @@ func explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [MODEL]",
 		Short: "Show how and where every tensor would be kept in memory, and why",
-		Long: `explain reads the header of a model and prints, for every tensor, the form it would be used in (as stored or decoded), where in
-memory it would be kept, and why. It reads no tensor data; if the file is too short for its tensors, a note says so.
+		Long: `explain reads the header of a model and prints, for every tensor, the form it would be used in (as stored, in feed order or
+decoded), where in memory it would be kept, and why. It reads no tensor data; if the file is too short for its tensors, a note says so.
 The exit status is 1 when a strict profile refuses the model.`,
 		Example: "  skeep explain model.gguf\n  skeep explain model.gguf --profile mobile_2gb\n  skeep explain model.gguf --why blk.0.attn_q.weight",
 		Args:    cobra.MaximumNArgs(1),

@@ -65,10 +65,10 @@ var isas = []string{"portable", "avx2", "avx512", "neon"}
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "skeep",
-		Short: "One logical tensor, many physical forms: run GGUF models from file pages",
+		Short: "One logical tensor, many physical forms: run GGUF models",
 		Long: `skeep runs language models stored in GGUF files. For every weight it decides in which form to use it and where in
 memory to put it, and prints each decision with its reason before it reads any tensor data. Packed (quantized) weights are then
-multiplied directly from the pages of the file, without a copy.`,
+multiplied as they are, from the pages of the file or from a copy whose blocks are in the order that the processor is fastest from.`,
 		Example: `  skeep run                                    the built-in model adds two numbers
   skeep run model.gguf -p "Once upon a time"   generate text with your own model
   skeep explain model.gguf                     where every tensor will be kept, and why`,
