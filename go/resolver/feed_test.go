@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,12 @@ func TestFeedOrderByMemoryAndProfile(t *testing.T) {
 	require.Empty(t, reordered(t, q))
 	q = feedRequest(t, "desktop", 1<<40)
 	q.Exact = true // the gain is measured for 8-bit activations
+	require.Empty(t, reordered(t, q))
+	q = feedRequest(t, "desktop", 1<<40)
+	q.Kernels = slices.Clone(feedRows) // nor for kernels without vector instructions
+	for i := range q.Kernels {
+		q.Kernels[i].ISA = "portable"
+	}
 	require.Empty(t, reordered(t, q))
 	q = feedRequest(t, "desktop", 1<<40)
 	gains[tensor.Q4_0] = [len(families)]float64{1.1, 0, 0, 1}

@@ -169,7 +169,7 @@ func (q *Request) readers(w Weight) (r readers) {
 		r.missing = tensor.OpMatMulT
 	case r.stored == nil || r.feed == nil:
 	case !r.fills(w):
-	case q.Exact: // measured for the integer form of activations alone
+	case q.Exact, r.feed.ISA == "portable": // measured for the integer form of activations alone, and vector instructions
 	default:
 		var family string
 		r.gain, family = Gain(q.Processor, w.Encoding)

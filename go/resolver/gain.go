@@ -6,9 +6,13 @@ import "github.com/skeep-project/skeep/go/tensor"
 // that has kernels for both, one column for each family of processors. The first column serves processors of other
 // families and stands in where 0 says that nothing was measured; its values are low on purpose.
 //
-// How a value is measured: both orders in one run of the benchmark of products, interleaved, with one token, a
-// 4096×14336 matrix of which copies take turns so that none is in a cache, as many threads as cores; the median of at
-// least five runs of (bytes per second in feed order) / (bytes per second as stored, from 4 KiB pages).
+// How a value is measured: both orders in one run of the benchmark of products, with as many threads as cores,
+//
+//	bench_matmul --threads=2 --benchmark_filter='/4096x14336/1/' --benchmark_repetitions=7
+//
+// the median speed in feed order over the median as stored, for the instruction set that is chosen by itself. The
+// benchmark reads huge pages; a file's pages are small, so that the gain in a whole model is rather higher. Products on F32
+// activations and portable kernels have no gain.
 var gains = map[tensor.Encoding][len(families)]float64{
 	//               unknown zen3 sapphire-rapids zen4
 	tensor.Q4_0:   {1.1, 0, 0, 0},
