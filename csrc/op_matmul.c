@@ -3,10 +3,10 @@
 #include "op_tasks.h"
 
 #define WEIGHTS 3
-#define ROWS 48                 /* the rows of a task are a multiple of it: kernels take up to so many rows at once */
-#define TASK_WEIGHTS (64 << 10) /* bytes of weights that are worth a task */
-#define TASK_X (1 << 20)        /* bytes of activations that should stay in the second-level cache */
-#define TASK_TOKENS 32          /* fewer in a task would unpack the weights too often */
+#define ROWS 48                  /* the rows of a task are a multiple of it: kernels take up to so many rows at once */
+#define TASK_WEIGHTS (512 << 10) /* bytes of weights: some 50 microseconds of reading, and long runs of pages */
+#define TASK_X (1 << 20)         /* bytes of activations that should stay in the second-level cache */
+#define TASK_TOKENS 32           /* fewer in a task would unpack the weights too often */
 
 struct weight {
   skeep_body_matmul_t *body, *stored; /* of whole panels, or of all rows; of the rows behind the panels, in feed order */

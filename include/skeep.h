@@ -399,8 +399,11 @@ SKEEP_API skeep_status skeep_bytes_of(uint32_t encoding, uint32_t rank, const in
  * thread that uses the pool meanwhile computes alone, with a spare set of scratch memory; further ones wait. */
 typedef struct skeep_pool skeep_pool;
 /* threads includes the calling thread; 0 = as many as there are processors this thread may run on. scratch is in bytes
- * for each thread, 0 = 1 MiB. With more threads than processors, no more threads than processors work at the same time,
- * and they sleep between operations instead of spinning: about as fast as a pool of the right size, never faster. */
+ * for each thread, 0 = 1 MiB. With more threads than processors, no more threads than processors work at the same time:
+ * about as fast as a pool of the right size, never faster.
+ * After an operation, workers stay awake for a millisecond, unless all pools of the process have more threads awake than
+ * there are processors. A worker may change its own affinity to leave the processor of the calling thread, for others
+ * that both the calling thread and the thread that created the pool may run on. */
 SKEEP_API skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **out);
 SKEEP_API uint32_t skeep_pool_threads(const skeep_pool *pool);
 /* Waits for operations that have begun, then ends the workers and frees the pool. No operation may begin on it any
