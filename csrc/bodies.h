@@ -29,7 +29,8 @@ struct skeep_matmul_tile {
   int64_t y_stride; /* in elements */
   size_t tokens, rows, n;
   void *scratch;
-  size_t ahead; /* bytes by which weights in feed order are prefetched for a few tokens; 0 = not */
+  uint32_t ahead;  /* bytes by which weights in feed order are prefetched for a few tokens; 0 = not */
+  uint32_t panels; /* in feed order that are read side by side for one token, 1 or 2 */
 };
 typedef void skeep_body_matmul_t(const struct skeep_matmul_tile *tile);
 

@@ -21,6 +21,14 @@ const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding)
 /* skeep_select over checked views: the row that op runs on these operands, or why there is none. */
 skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, uint32_t count,
                               const struct skeep_kernel **row);
+/* How this processor reads weights in feed order fastest. */
+struct skeep_machine {
+  const char *name; /* of the family of processors, "unknown" for others */
+  uint32_t ahead;   /* bytes by which weights are prefetched for a few tokens; 0 = not */
+  uint32_t panels;  /* that are read side by side for one token, 1 or 2 */
+};
+const struct skeep_machine *skeep_machine(void);
+
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 

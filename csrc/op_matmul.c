@@ -34,16 +34,19 @@ static void compute(const struct products *p, uint32_t index, void *scratch) {
   while (w + 1 < p->weight + p->count && index >= w[1].first) w++;
   const size_t tile = (index - w->first) / p->parts, part = (index - w->first) % p->parts;
   const size_t o = tile * w->rows, t = p->tokens * part / p->parts, end = p->tokens * (part + 1) / p->parts;
+  const struct skeep_machine *machine = skeep_machine();
   struct skeep_matmul_tile m = {.x = p->x + (int64_t)t * p->x_stride,
-                                      .x_stride = p->x_stride,
-                                      .w = w->w + (int64_t)o * w->w_stride,
-                                      .w_stride = w->w_stride,
-                                      .y = w->y + (int64_t)t * w->y_stride + o,
-                                      .y_stride = w->y_stride,
-                                      .tokens = end - t,
-                                      .rows = w->out - o < w->rows ? w->out - o : w->rows,
-                                      .n = p->n,
-                                      .scratch = scratch};
+                                .x_stride = p->x_stride,
+                                .w = w->w + (int64_t)o * w->w_stride,
+                                .w_stride = w->w_stride,
+                                .y = w->y + (int64_t)t * w->y_stride + o,
+                                .y_stride = w->y_stride,
+                                .tokens = end - t,
+                                .rows = w->out - o < w->rows ? w->out - o : w->rows,
+                                .n = p->n,
+                                .scratch = scratch,
+                                .ahead = machine->ahead,
+                                .panels = machine->panels};
   const size_t rows = m.rows, whole = o < w->panels ? min_size(rows, w->panels - o) : 0;
   m.rows = whole;
   if (whole) w->body(&m);

@@ -48,7 +48,7 @@ SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *
                                const int panels, const int tokens) {
   panel_float sum[PANELS_AT_ONCE][4];
   for (int p = 0; p < panels; p++)
-    for (int t = 0; t < tokens; t++) sum[p][t] = panel_splat(0);
+    for (int t = 0; t < tokens; t++) sum[p][t] = panel_zero();
   for (size_t g = 0; g < q->groups; g++)
     for (size_t h = 0; h < 2; h++) {
       panel_int s[PANELS_AT_ONCE][4];
@@ -62,7 +62,8 @@ SKEEP_INLINE void int16_section(const struct int16_group *cells, const int16_t *
         }
       for (int t = 0; t < tokens; t++) {
         const skeep_block_a8 *a = (const skeep_block_a8 *)(q->x + t * q->x_stride) + g / 4;
-        const panel_float codes = panel_splat((float)a->sums[2 * (g % 4) + h]), d = panel_splat(a->d[g % 4]);
+        const panel_float codes = panel_value(panel_all((uint32_t)a->sums[2 * (g % 4) + h]));
+        const panel_float d = (panel_float)panel_broadcast((const char *)(a->d + g % 4));
         for (int p = 0; p < panels; p++) {
           const struct int16_group *w = &cells[p * (SKEEP_SECTION / 32) + (int)g];
           const panel_float value = panel_fma(panel_value(s[p][t]), w->scale[h], w->offset[h] * codes);

@@ -29,7 +29,7 @@ SKEEP_INLINE panel_int panel_left(panel_int v, int by) { return (panel_int)((pan
 SKEEP_INLINE panel_float panel_value(panel_int v) {
   return (panel_float)__builtin_convertvector((panel_i32)v, panel_float);
 }
-SKEEP_INLINE panel_float panel_splat(float v) { return (panel_float){0} + v; }
+SKEEP_INLINE panel_float panel_zero(void) { return (panel_float){0}; }
 
 struct panel_form {
   int bits;             /* of a code */
@@ -38,6 +38,7 @@ struct panel_form {
   int offsets;          /* whether there are any */
   size_t groups, bytes; /* of a block */
 };
+#define PANEL_TOKENS 8 /* at once, with one panel; four with several */
 #define PANEL_BLOCK(form) .groups = SKEEP_ELEMENTS_##form / 32, .bytes = SKEEP_BYTES_##form
 
 /* 32 elements of a panel: dword r of code[k] holds codes 4k..4k+3 of row r; element j has the value
@@ -128,10 +129,10 @@ SKEEP_INLINE panel_int panel_sums(const skeep_block_a8 *a, size_t quarter, const
  * panel p's; token t's activations are t * stride bytes behind a. */
 SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *scale, const panel_float *offset,
                             const char *a, int64_t stride, size_t quarter, const int half, const int panels,
-                            const int tokens, const struct panel_form form, panel_float sum[PANELS_AT_ONCE][4]) {
+                            const int tokens, const struct panel_form form, panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS]) {
   const int first = 4 * half, end = first + 8 / form.halves, run = panel_run(form.bits);
   const char *codes = a + offsetof(skeep_block_a8, qs) + 32 * quarter;
-  panel_int s[PANELS_AT_ONCE][4];
+  panel_int s[PANELS_AT_ONCE][PANEL_TOKENS];
   for (int t = 0; t < tokens; t++) {
     const panel_int begin = form.offsets ? panel_all(0)
                                          : panel_sums((const skeep_block_a8 *)(a + t * stride), quarter, half, -form.zero, form);
@@ -139,7 +140,7 @@ SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *sca
   }
   for (int plane = 0; plane < panel_planes(form.bits); plane++)
     for (int i = first; i < end; i += run) {
-      panel_int part[PANELS_AT_ONCE][4];
+      panel_int part[PANELS_AT_ONCE][PANEL_TOKENS];
       for (int p = 0; p < panels; p++)
         for (int t = 0; t < tokens; t++) part[p][t] = panel_begin(s[p][t]);
       for (int j = i; j < i + run && j < end; j++) {
@@ -155,7 +156,7 @@ SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *sca
     }
   for (int t = 0; t < tokens; t++) {
     const skeep_block_a8 *x = (const skeep_block_a8 *)(a + t * stride);
-    const panel_float d = panel_splat(x->d[quarter]);
+    const panel_float d = (panel_float)panel_broadcast((const char *)(x->d + quarter));
     if (!form.offsets) {
       for (int p = 0; p < panels; p++) sum[p][t] = panel_fma(panel_value(s[p][t]), scale[p] * d, sum[p][t]);
     } else {
@@ -168,51 +169,66 @@ SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *sca
 
 /* ---- a few tokens: multiplied as weights are unpacked ---- */
 
-SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
-                            const struct panel_form form, const int feed, const int tokens) {
+/* Prefetches the share of group i of the lines of a column. */
+SKEEP_INLINE void panel_prefetch_column(const char *column, size_t i, const struct panel_form form) {
+  const size_t bytes = SKEEP_FEED_PANEL * form.bytes / form.groups;
+  for (size_t b = i * bytes / 64 * 64; b < (i + 1) * bytes / 64 * 64 || (i + 1 == form.groups && b < (i + 1) * bytes); b += 64)
+    _mm_prefetch(column + b, _MM_HINT_T0);
+}
+
+/* The panels from row o on that are read side by side. */
+SKEEP_INLINE void panel_few_rows(const struct skeep_matmul_tile *tile, size_t o, panel_open *open, panel_read *read,
+                                 const struct panel_form form, const int feed, const int panels, const int tokens) {
   enum { SIDES = SKEEP_FEED_PANEL / PANEL }; /* parts of a column that have the lanes of a vector */
-  const int sides = feed ? SIDES : 1;
+  const int vectors = feed ? SIDES * panels : 1;
   const size_t row_bytes = tile->n / 32 / form.groups * form.bytes;
-  for (size_t o = 0; o < tile->rows; o += PANEL * (size_t)sides) {
-    const char *row[PANEL], *panel = tile->w + (int64_t)o * tile->w_stride;
-    if (!feed) panel_rows(tile, o, 0, row);
-    size_t at = 0;
-    for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
-      const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
-      const char *x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
-      panel_float sum[SIDES][PANELS_AT_ONCE][4];
-      for (int v = 0; v < sides; v++)
-        for (int t = 0; t < tokens; t++) sum[v][0][t] = panel_splat(0);
-      for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
-        if (!feed) {
-          if (form.groups > 1 || g % 4 == 0)
-            panel_prefetch(tile, row, row_bytes, PANEL, at, 512, (form.groups > 1 ? 1 : 4) * form.bytes);
-        } else if (tile->ahead) {
-          const char *next = panel + SKEEP_FEED_PANEL * at + tile->ahead;
-          for (size_t b = 0; b < SKEEP_FEED_PANEL * form.bytes; b += 64) _mm_prefetch(next + b, _MM_HINT_T0);
-        }
-        for (int v = 0; v < sides; v++) {
-          const struct panel_source source = {feed, row, panel, (size_t)v * PANEL};
-          struct panel_block b;
-          open(&source, at, &b);
+  const char *row[PANEL], *column = tile->w + (int64_t)o * tile->w_stride;
+  if (!feed) panel_rows(tile, o, 0, row);
+  size_t at = 0;
+  for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
+    const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
+    const char *x = tile->x + k / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
+    panel_float sum[2 * SIDES][PANELS_AT_ONCE][PANEL_TOKENS];
+    for (int v = 0; v < vectors; v++)
+      for (int t = 0; t < tokens; t++) sum[v][0][t] = panel_zero();
+    for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
+      if (!feed) {
+        if (form.groups > 1 || g % 4 == 0)
+          panel_prefetch(tile, row, row_bytes, PANEL, at, 512, (form.groups > 1 ? 1 : 4) * form.bytes);
+      }
+      for (int v = 0; v < vectors; v++) {
+        const struct panel_source source = {feed, row, column + SKEEP_FEED_PANEL * (size_t)(v / SIDES) * row_bytes,
+                                            (size_t)(v % SIDES) * PANEL};
+        struct panel_block b;
+        open(&source, at, &b);
 #pragma GCC unroll 8
-          for (size_t i = 0; i < form.groups; i++) {
-            const size_t group = g + i;
-            struct panel_group w;
-            const panel_int *const code[PANELS_AT_ONCE] = {w.code};
-            read(&source, at, &b, (int)i, &w);
-            for (int h = 0; h < form.halves; h++)
-              panel_add(code, w.scale + h, w.offset + h, x + group / 4 * SKEEP_BYTES_a8, tile->x_stride, group % 4, h, 1,
-                        tokens, form, sum[v]);
-          }
+        for (size_t i = 0; i < form.groups; i++) {
+          const size_t group = g + i;
+          struct panel_group w;
+          const panel_int *const code[PANELS_AT_ONCE] = {w.code};
+          if (feed && tile->ahead && v % SIDES == 0) /* a share at each group, since the processor queues a few only */
+            panel_prefetch_column(source.panel + SKEEP_FEED_PANEL * at + tile->ahead, i, form);
+          read(&source, at, &b, (int)i, &w);
+          for (int h = 0; h < form.halves; h++)
+            panel_add(code, w.scale + h, w.offset + h, x + group / 4 * SKEEP_BYTES_a8, tile->x_stride, group % 4, h, 1,
+                      tokens, form, sum[v]);
         }
       }
-      for (int v = 0; v < sides; v++)
-        for (int t = 0; t < tokens; t++)
-          panel_end(tile->y + t * tile->y_stride + o + (size_t)v * PANEL, tile->rows - o - (size_t)v * PANEL,
-                    sum[v][0][t], k == 0);
     }
+    for (int v = 0; v < vectors; v++)
+      for (int t = 0; t < tokens && (size_t)t < tile->tokens; t++)
+        panel_end(tile->y + t * tile->y_stride + o + (size_t)v * PANEL, tile->rows - o - (size_t)v * PANEL, sum[v][0][t],
+                  k == 0);
   }
+}
+
+SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
+                            const struct panel_form form, const int feed, const int tokens) {
+  const size_t rows = feed ? SKEEP_FEED_PANEL : PANEL;
+  size_t o = 0;
+  if (feed && tokens == 1 && tile->panels > 1)
+    for (; o + 2 * rows <= tile->rows; o += 2 * rows) panel_few_rows(tile, o, open, read, form, feed, 2, tokens);
+  for (; o < tile->rows; o += rows) panel_few_rows(tile, o, open, read, form, feed, 1, tokens);
 }
 
 /* ---- many tokens: a section of some panels is unpacked, then multiplied ---- */
@@ -234,9 +250,9 @@ struct panel_section {
 SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int *cells, const char *x, float *y,
                                  size_t rows, const int panels, const int tokens, const struct panel_form form) {
   const size_t cell = (size_t)CELL(form), apart = SKEEP_SECTION / 32 * cell;
-  panel_float sum[PANELS_AT_ONCE][4];
+  panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS];
   for (int p = 0; p < panels; p++)
-    for (int t = 0; t < tokens; t++) sum[p][t] = panel_splat(0);
+    for (int t = 0; t < tokens; t++) sum[p][t] = panel_zero();
   for (size_t g = 0; g < q->groups; g++) {
     const panel_int *code[PANELS_AT_ONCE];
     for (int p = 0; p < panels; p++) code[p] = cells + (size_t)p * apart + g * cell;
@@ -320,6 +336,8 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
 #pragma GCC unroll 8
           for (size_t i = 0; i < form.groups; i++, cell += CELL(form)) {
             struct panel_group w;
+            if (feed && !lane) /* the next section of the panel */
+              panel_prefetch_column(source.panel + SKEEP_FEED_PANEL * (at + section), i, form);
             read(&source, at, &b, (int)i, &w);
             for (int j = 0; j < 8; j++) cell[j] = w.code[j];
             for (int h = 0; h < form.halves; h++) {
@@ -345,15 +363,30 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
   }
 }
 
+/* As many tokens as there is a function for: the last one is repeated in scratch. */
+SKEEP_INLINE struct skeep_matmul_tile panel_padded(const struct skeep_matmul_tile *tile, size_t tokens) {
+  struct skeep_matmul_tile padded = *tile;
+  const size_t bytes = (tile->n + SKEEP_ELEMENTS_a8 - 1) / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
+  if (tile->tokens == tokens) return padded;
+  for (size_t t = 0; t < tokens; t++)
+    memcpy((char *)tile->scratch + t * bytes, tile->x + (int64_t)skeep_min(t, tile->tokens - 1) * tile->x_stride, bytes);
+  padded.x = tile->scratch;
+  padded.x_stride = (int64_t)bytes;
+  return padded;
+}
+
 SKEEP_INLINE void panel_product(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
                                 const struct panel_form form, const int feed) {
-  switch (feed || tile->tokens == 1 ? tile->tokens : 0) {
-    case 1: panel_few(tile, open, read, form, feed, 1); break;
-#define CASE(count) \
-  case count: if (feed && count <= PANEL_FEW) panel_few(tile, open, read, form, feed, count); else panel_many(tile, open, read, form, feed); break;
-    CASE(2) CASE(3) CASE(4)
-#undef CASE
-    default: panel_many(tile, open, read, form, feed);
+  if (tile->tokens > (feed ? PANEL_FEW : 1)) {
+    panel_many(tile, open, read, form, feed);
+  } else if (!feed || tile->tokens == 1) {
+    panel_few(tile, open, read, form, feed, 1);
+#define UP_TO(count)                                                                  \
+  } else if (count <= PANEL_FEW && tile->tokens <= count) {                           \
+    const struct skeep_matmul_tile padded = panel_padded(tile, count);                \
+    panel_few(&padded, open, read, form, feed, count);
+  UP_TO(2) UP_TO(4) UP_TO(8)
+#undef UP_TO
   }
 }
 
