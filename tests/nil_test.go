@@ -25,10 +25,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asked finds parameters that may be nil: contexts, functions and interfaces.
-var asked = regexp.MustCompile(`context\.Context|\bfunc\(|\bio\.\w+|\bfs\.FS|\barch\.(Header|Value)\b|[ (.]Header\b|\bScope\b|\.\.\.Option\b|\bos\.File`)
+// asked finds parameters that may be nil: contexts, functions, interfaces and pointers.
+var asked = regexp.MustCompile(`context\.Context|\bfunc\(|\bio\.\w+|\bfs\.FS|\barch\.(Header|Value)\b|[ (.]Header\b|\bScope\b|\.\.\.Option\b|[ (]\*\w`)
 
-// TestNilArguments gives nil for each context, function and interface that a public function takes: an error that wraps
+// TestNilArguments gives nil for each context, function, interface and pointer that a public function takes: an error that wraps
 // ErrArgument, and nothing is left behind, no thread, storage or file.
 func TestNilArguments(t *testing.T) {
 	dir := t.TempDir()
@@ -93,6 +93,18 @@ func TestNilArguments(t *testing.T) {
 			_, err := load.Load(none, source, m.Resolution(), scope, load.Options{})
 			return err
 		},
+		"load: Load of a zero Source": func() error {
+			_, err := load.Load(ctx, load.Source{}, m.Resolution(), scope, load.Options{})
+			return err
+		},
+		"load: Load without a resolution": func() error { _, err := load.Load(ctx, source, nil, scope, load.Options{}); return err },
+		"load: Load without a scope":      func() error { _, err := load.Load(ctx, source, m.Resolution(), nil, load.Options{}); return err },
+		"gguf: CopyFrom without a file":   func() error { return w.CopyFrom(ctx, nil) },
+		"gguf: Merge without a file":      func() error { return gguf.Merge(ctx, nil, out) },
+		"gguf: Split without a file":      func() error { _, err := gguf.Split(ctx, nil, out, gguf.PartLimits{}); return err },
+		"model: Compare of one model":     func() error { _, err := model.Compare(ctx, m, nil, []int32{1, 2}); return err },
+		"model: Compare with one model":   func() error { _, err := model.Compare(ctx, nil, m, []int32{1, 2}); return err },
+		"quant: File without an input":    func() error { _, err := quant.File(ctx, nil, out, quant.Options{Type: "Q4_0"}); return err },
 		"model: func (*Model) Generate(context.Context, string, GenerateOptions) iter.Seq2[Token, error]": func() error {
 			return generated(m.Generate(none, "1", model.GenerateOptions{}))
 		},
@@ -148,12 +160,35 @@ func TestNilArguments(t *testing.T) {
 	}
 	harmless := map[string]func(){ // what nil means nothing to
 		"arch: func UnknownKeys(Header) []string":                               func() { require.Empty(t, arch.UnknownKeys(noHeader)) },
+		"gguf: func HeaderOf(*File) Header":                                     func() { require.Empty(t, gguf.HeaderOf(nil)) },
+		"load: Platform of a zero Source":                                       func() { require.Equal(t, "the source has no file", load.Source{}.Platform().CannotWhy) },
 		"gguf: func (*Header) Set(string, arch.Value)":                          func() { require.ErrorIs(t, noValue(out), gguf.ErrFormat) },
 		"model: func MetadataNotes(arch.Header, *tokenizer.Tokenizer) []string": func() { require.Empty(t, model.MetadataNotes(noHeader, nil)) },
 		"skeep: func Allocate(string, int64, ...Option) (*Storage, error)":      func() { closed(t)(skeep.Allocate("x", 1, nil)) },
 		"skeep: func Ambient(...Option) Scope":                                  func() { skeep.Ambient(nil) },
 		"skeep: func Borrow(string, []byte, ...Option) (*Storage, error)":       func() { closed(t)(skeep.Borrow("x", make([]byte, 1), nil)) },
-		"skeep: func MapFile(string, ...Option) (*Storage, error)":              func() { closed(t)(skeep.MapFile(file, nil)) },
+		"skeep: func In(*ModelScope) Option":                                    func() { closed(t)(skeep.Allocate("x", 1, skeep.In(nil))) },
+		"skeep: func WithTrace(*trace.Recorder) Option":                         func() { closed(t)(skeep.Allocate("x", 1, skeep.WithTrace(nil))) },
+		"skeep: func (*ForwardScope) Reset(*Step) error": func() {
+			s, err := skeep.NewForwardScope("x", 1)
+			require.NoError(t, err)
+			require.NoError(t, s.Reset(nil))
+			require.NoError(t, s.Close())
+		},
+		"skeep: func (*Storage) CloseIn(*Step) error": func() {
+			s, err := skeep.Allocate("x", 1)
+			require.NoError(t, err)
+			require.NoError(t, s.CloseIn(nil))
+		},
+		"skeep: func (Mark) Release(*Step) error": func() {
+			s, err := skeep.NewForwardScope("x", 1)
+			require.NoError(t, err)
+			mark, err := s.Mark()
+			require.NoError(t, err)
+			require.NoError(t, mark.Release(nil))
+			require.NoError(t, s.Close())
+		},
+		"skeep: func MapFile(string, ...Option) (*Storage, error)": func() { closed(t)(skeep.MapFile(file, nil)) },
 		"skeep: func NewForwardScope(string, int64, ...Option) (*ForwardScope, error)": func() {
 			s, err := skeep.NewForwardScope("x", 1, nil)
 			require.NoError(t, err)

@@ -42,7 +42,11 @@ type TensorSpec struct {
 
 // HeaderOf returns the header of f for writing a copy: its metadata without the keys of a split set, its tensors, byte
 // order and version (version 1 becomes 3). Tensors that share bytes in f get separate bytes in the copy.
+// The header of a nil File is empty.
 func HeaderOf(f *File) Header {
+	if f == nil {
+		return Header{}
+	}
 	h := Header{Version: max(f.Version(), oldestWritten), ByteOrder: f.order}
 	if f.order == binary.BigEndian {
 		h.Version = newestVersion

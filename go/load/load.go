@@ -16,6 +16,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/gguf"
+	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/internal/ended"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/skeep"
@@ -80,9 +81,12 @@ func (m memory) ReadAt(p []byte, offset int64) (n int, err error) {
 	return bytes.NewReader(m).ReadAt(p, offset)
 }
 
-// Platform says how the bytes of the source can be accessed, for resolver.Place.
+// Platform says how the bytes of the source can be accessed, for resolver.Place. A source without a File cannot be
+// accessed, and Load refuses it.
 func (s Source) Platform() resolver.Platform {
 	switch {
+	case s.File == nil:
+		return resolver.Platform{CannotWhy: "the source has no file"}
 	case s.File.ByteOrder().String() != "LittleEndian":
 		return resolver.Platform{CannotWhy: "the file is big-endian"}
 	case s.Memory != nil:
@@ -158,11 +162,20 @@ type loader struct {
 // Load loads every tensor in the form and memory that the resolution decided. All storages belong to the scope into,
 // which the caller must close, also when Load fails. Canceling ctx ends the load between two tensors. Errors name the
 // tensor. A value that is too large for the decided form is an *OverflowError. A file that changed since its header was
-// read is an error that names it and wraps skeep.ErrChanged, or skeep.ErrFault if a mapped page no longer exists.
+// read is an error that names it and wraps skeep.ErrChanged, or skeep.ErrFault if a mapped page no longer exists. A
+// source without a File, and a nil resolution or scope, are errors that wrap skeep.ErrArgument.
 //
 // Weights that are converted are read from file pages where these can be mapped, and the pages are given back after each
 // weight: at no time does a process hold more than one of them twice.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
+	switch {
+	case s.File == nil:
+		return nil, argument.Nil("load", "file of the source")
+	case r == nil:
+		return nil, argument.Nil("load", "resolution")
+	case into == nil:
+		return nil, argument.Nil("load", "scope")
+	}
 	l := &loader{Source: s, Options: o, into: into, parts: map[int]*skeep.Storage{}, out: &Weights{views: map[string]skeep.View{}}}
 	defer func() { err = errors.Join(err, l.closeDirect()) }()
 	progress, err := l.begin(r)

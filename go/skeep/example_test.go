@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/skeep-project/skeep/go/exec"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
 	"github.com/skeep-project/skeep/go/trace"
@@ -127,4 +128,85 @@ func ExampleMaterialize() {
 	}
 	fmt.Println(dense, rec.Total(trace.Materialize).Bytes)
 	// Output: F32 [2 64] 512
+}
+
+// A weight is packed, re-ordered for the kernels, multiplied, and put back: the order of its blocks changes no number.
+func ExamplePrepack() {
+	if err := reordered(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// Q4_0 [33 64] row_panel16i4v1
+	// as stored: 1376, in feed order: 1376
+	// back in order row_major, element (32, 63) is 7
+}
+
+func reordered() error {
+	pool, err := skeep.NewPool(2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	model := skeep.NewModelScope("model")
+	defer model.Close()
+	numbers, err := model.Alloc("w", tensor.Dense(tensor.F32), tensor.ShapeOf(33, 64)) // two panels of 16 rows, and a row
+	if err != nil {
+		return err
+	}
+	values := make([]float32, 33*64)
+	for i := range values {
+		values[i] = float32(i%16 - 8) // what Q4_0 can hold
+	}
+	if err := numbers.WriteFloat32s(values); err != nil {
+		return err
+	}
+	stored, err := skeep.Copier{Pool: pool, Layer: -1}.Encode("w packed", numbers, tensor.FormatOf(tensor.Q4_0), model)
+	if err != nil {
+		return err
+	}
+	feed, err := skeep.Prepack(pool, "w in feed order", stored, tensor.Feed, model)
+	if err != nil {
+		return err
+	}
+	fmt.Println(feed)
+
+	x, err := model.Alloc("x", tensor.Dense(tensor.F32), tensor.ShapeOf(1, 64))
+	if err != nil {
+		return err
+	}
+	if err := x.WriteFloat32s(values[:64]); err != nil {
+		return err
+	}
+	c, err := exec.NewEager(exec.Options{Pool: pool, Exact: true})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Begin(); err != nil {
+		return err
+	}
+	a, b := c.MatMulT(x, stored), c.MatMulT(x, feed)
+	if err := c.End(); err != nil {
+		return err
+	}
+	want, err := a.Get(0, 32)
+	if err != nil {
+		return err
+	}
+	got, err := b.Get(0, 32)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("as stored: %v, in feed order: %v\n", want, got)
+
+	back, err := skeep.Prepack(pool, "w again", feed, tensor.Order{}, model)
+	if err != nil {
+		return err
+	}
+	element, err := back.Get(32, 63)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("back in order %v, element (32, 63) is %v\n", back.Layout().Order, element)
+	return nil
 }

@@ -62,6 +62,9 @@ type limits struct {
 	read, multiply []float64 // per second
 }
 
+// maxRepetitions bounds what a slip of the finger can ask for.
+const maxRepetitions = 10_000
+
 func benchCommand() *cobra.Command {
 	var prompts, generated []int
 	var repetitions int
@@ -97,8 +100,8 @@ and the standard deviation. Between the repetitions it measures the limits of th
 		if err != nil {
 			return err
 		}
-		if repetitions < 1 {
-			return fmt.Errorf("-r %d, want at least 1", repetitions)
+		if repetitions < 1 || repetitions > maxRepetitions {
+			return fmt.Errorf("-r %d, want 1 to %d", repetitions, maxRepetitions)
 		}
 		if !c.Flags().Changed("ctx") {
 			o.Context = longest
