@@ -3,7 +3,9 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -144,6 +146,27 @@ func TestWorkedExample(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, cell, o)
 		assert.Equal(t, int64(7), within)
+	}
+}
+
+// The picture of docs/layouts.md is what the layouts compute.
+func TestOrdersAreAsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/layouts.md")
+	require.NoError(t, err)
+	_, picture, _ := strings.Cut(string(text), "panels of 3 rows\n")
+	lines := strings.Split(picture, "\n")
+	for o := range int64(4) {
+		var want []string
+		for _, order := range []Order{{}, {Family: InputBlockMajor}, Panels(2), Panels(3)} {
+			l, err := LayoutOf(FormatOf(Q4_0), ShapeOf(4, 6*32), order)
+			require.NoError(t, err)
+			for b := range int64(6) {
+				cell, _, err := l.Cell(o, 32*b)
+				require.NoError(t, err)
+				want = append(want, strconv.FormatInt(cell, 10))
+			}
+		}
+		require.Equal(t, want, strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(lines[o])))
 	}
 }
 

@@ -3,6 +3,9 @@ package core_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/skeep-project/skeep/go/internal/core"
@@ -143,6 +146,31 @@ func TestProductsInFeedOrderGiveTheBitsAsStored(t *testing.T) {
 					p.Close()
 				}
 			}
+		}
+	}
+}
+
+// The table of docs/layouts.md says where bytes of a Q4_0 weight of 37 × 64 elements go: one byte at a time is set, and found.
+func TestFeedOrderIsAsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/layouts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| \((\d+), (\d+)\) \| (\d+) \| .* \| (\d+) \| (\d+) \|$`).FindAllSubmatch(text, -1)
+	if len(rows) < 8 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
+	p := newPool(t, 1)
+	for _, row := range rows {
+		var n [5]int // row, block, byte of it, as stored, in feed order
+		for i := range n {
+			n[i], _ = strconv.Atoi(string(row[1+i]))
+		}
+		x, y := newTensor(t, tensor.Q4_0, 37, 64), ordered(t, tensor.Feed, tensor.Q4_0, 37, 64)
+		x.bytes[36*n[0]+18*n[1]+n[2]] = 1
+		ok(t, core.Prepack(p, nil, &x.View, &y.View))
+		if stored, feed := bytes.IndexByte(x.bytes, 1), bytes.IndexByte(y.bytes, 1); stored != n[3] || feed != n[4] {
+			t.Errorf("byte %d of block (%d, %d) is at %d as stored and at %d in feed order, documented are %d and %d", n[2], n[0], n[1], stored, feed, n[3], n[4])
 		}
 	}
 }
