@@ -47,6 +47,9 @@ int skeep_order_is_feed(skeep_order order);
 /* Copies the block of row r out of a column, and into it. */
 void skeep_feed_read(const struct skeep_run *runs, const char *column, size_t r, char *block);
 void skeep_feed_write(const struct skeep_run *runs, char *column, size_t r, const char *block);
+/* The same for the blocks of all rows of a column, faster; block[r] is that of row r. */
+void skeep_feed_read_all(const struct skeep_run *runs, const char *column, char *const block[SKEEP_FEED_PANEL]);
+void skeep_feed_write_all(const struct skeep_run *runs, char *column, char *const block[SKEEP_FEED_PANEL]);
 
 /* What the processor and operating system support and SKEEP_ISA allows: a bit for each isa in
  * generated/kernels_table.h. */

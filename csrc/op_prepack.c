@@ -15,6 +15,30 @@ struct repack {
   struct skeep_boxes boxes;
 };
 
+/* Whether lines are all rows of a column on one side and whole blocks on the other. */
+static int is_column(const struct skeep_line *to, const struct skeep_line *from, int lines) {
+  const struct skeep_line *column = to->runs ? to : from, *whole = to->runs ? from : to;
+  if (lines < SKEEP_FEED_PANEL || !column->runs) return 0;
+  for (size_t r = 0; r < SKEEP_FEED_PANEL; r++)
+    if (column[r].first != column->first || column[r].row != r || whole[r].runs) return 0;
+  return 1;
+}
+
+/* Copies n blocks of each of these lines. */
+static void columns_copy(const struct skeep_line *to, const struct skeep_line *from, int64_t n) {
+  const struct skeep_line *whole = to->runs ? from : to;
+  char *block[SKEEP_FEED_PANEL];
+  for (size_t r = 0; r < SKEEP_FEED_PANEL; r++) block[r] = whole[r].first;
+  for (int64_t b = 0; b < n; b++) {
+    if (to->runs) {
+      skeep_feed_write_all(to->runs, to->first + b * to->step, block);
+    } else {
+      skeep_feed_read_all(from->runs, from->first + b * from->step, block);
+    }
+    for (size_t r = 0; r < SKEEP_FEED_PANEL; r++) block[r] += whole[r].step;
+  }
+}
+
 static void repack_box(const void *arg, const int64_t at[4], const int64_t extent[4], void *scratch) {
   const struct repack *r = arg;
   struct skeep_line x[BOX_ROWS], y[BOX_ROWS];
@@ -31,8 +55,18 @@ static void repack_box(const void *arg, const int64_t at[4], const int64_t exten
     else
       rows++;
   }
+  int others = 0;
+  for (int o = 0; o < rows; o++) {
+    if (is_column(y + o, x + o, rows - o)) {
+      columns_copy(y + o, x + o, n);
+      o += SKEEP_FEED_PANEL - 1;
+    } else {
+      x[others] = x[o];
+      y[others++] = y[o];
+    }
+  }
   for (int64_t b = 0; b < n; b++)
-    for (int o = 0; o < rows; o++) {
+    for (int o = 0; o < others; o++) {
       skeep_cells_copy(y[o], x[o], 1, size);
       x[o].first += x[o].step;
       y[o].first += y[o].step;
