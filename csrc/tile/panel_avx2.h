@@ -9,6 +9,7 @@
 #define PANELS 3 /* unpacked together: a section of theirs stays in the first-level cache */
 #define PANELS_AT_ONCE 1
 #define PANEL_FEW 2
+#define PANEL_SIGNED 1 /* there is panel_multiply_signed */
 typedef __m256i panel_int;
 typedef __m256 panel_float;
 
@@ -104,6 +105,12 @@ SKEEP_INLINE __m256i panel_multiply(__m256i part, __m256i codes, __m256i a) {
 }
 SKEEP_INLINE __m256i panel_close(__m256i sum, __m256i part, int plane) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(part, _mm256_set1_epi16(plane ? 16 : 1)));
+}
+
+/* Codes as signed bytes: their magnitudes times activations that take their signs. 2 * 128 * 127 fits into 16 bits. */
+SKEEP_INLINE __m256i panel_multiply_signed(__m256i sum, __m256i codes, __m256i a) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(a, codes));
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 #include "tile/panel_x86_template.h"

@@ -10,6 +10,7 @@
 #define PANELS 3 /* multiplied together, with up to four tokens: twelve integer sums and twelve float sums */
 #define PANELS_AT_ONCE PANELS
 #define PANEL_FEW 8
+#define PANEL_SIGNED 0
 typedef __m512i panel_int;
 typedef __m512 panel_float;
 

@@ -10,11 +10,11 @@
  * the same bits: their integer sums are exact and their floating-point steps are the same, in the same order.
  *
  * The including file defines PANEL (rows of a panel; lanes), PANELS (unpacked together), PANELS_AT_ONCE (panels that
- * share the loads of activations), PANEL_FEW (up to so many tokens are a few), the vector types panel_int and
- * panel_float, and the functions used below. */
+ * share the loads of activations), PANEL_FEW (up to so many tokens are a few), PANEL_SIGNED, the vector types panel_int
+ * and panel_float, and the functions used below. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
-#if !defined(PANEL) || !defined(PANELS) || !defined(PANELS_AT_ONCE) || !defined(PANEL_FEW)
+#if !defined(PANEL) || !defined(PANELS) || !defined(PANELS_AT_ONCE) || !defined(PANEL_FEW) || !defined(PANEL_SIGNED)
 #error "parameters: PANEL, PANELS, PANELS_AT_ONCE, PANEL_FEW, panel_int, panel_float and their operations"
 #endif
 
@@ -126,26 +126,37 @@ SKEEP_INLINE panel_int panel_sums(const skeep_block_a8 *a, size_t quarter, const
 }
 
 /* Adds a half of a group of some panels, or all of it, times some tokens, to sums. code[p], scale[p] and offset[p] are
- * panel p's; token t's activations are t * stride bytes behind a. */
-SKEEP_INLINE void panel_add(const panel_int *const *code, const panel_float *scale, const panel_float *offset,
-                            const char *a, int64_t stride, size_t quarter, const int half, const int panels,
-                            const int tokens, const struct panel_form form, panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS]) {
+ * panel p's; token t's activations are t * stride bytes behind a. in_cell: code has the planes of a cell, not codes. */
+SKEEP_INLINE void panel_add(const panel_int *const *code, const int in_cell, const panel_float *scale,
+                            const panel_float *offset, const char *a, int64_t stride, size_t quarter, const int half,
+                            const int panels, const int tokens, const struct panel_form form,
+                            panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS]) {
+  const int in_bytes = !in_cell && PANEL_SIGNED && form.bits == 8; /* code - zero is a signed byte */
   const int first = 4 * half, end = first + 8 / form.halves, run = panel_run(form.bits);
   const char *codes = a + offsetof(skeep_block_a8, qs) + 32 * quarter;
   panel_int s[PANELS_AT_ONCE][PANEL_TOKENS];
   for (int t = 0; t < tokens; t++) {
-    const panel_int begin = form.offsets ? panel_all(0)
-                                         : panel_sums((const skeep_block_a8 *)(a + t * stride), quarter, half, -form.zero, form);
+    const panel_int begin = form.offsets || in_bytes
+                                ? panel_all(0)
+                                : panel_sums((const skeep_block_a8 *)(a + t * stride), quarter, half, -form.zero, form);
     for (int p = 0; p < panels; p++) s[p][t] = begin;
   }
-  for (int plane = 0; plane < panel_planes(form.bits); plane++)
+#if PANEL_SIGNED
+  if (in_bytes)
+    for (int j = first; j < end; j++)
+      for (int t = 0; t < tokens; t++) {
+        const panel_int four = panel_broadcast(codes + t * stride + 4 * j);
+        for (int p = 0; p < panels; p++) s[p][t] = panel_multiply_signed(s[p][t], code[p][j] ^ panel_bytes(128), four);
+      }
+#endif
+  for (int plane = 0; plane < (in_bytes ? 0 : panel_planes(form.bits)); plane++)
     for (int i = first; i < end; i += run) {
       panel_int part[PANELS_AT_ONCE][PANEL_TOKENS];
       for (int p = 0; p < panels; p++)
         for (int t = 0; t < tokens; t++) part[p][t] = panel_begin(s[p][t]);
       for (int j = i; j < i + run && j < end; j++) {
         panel_int w[PANELS_AT_ONCE];
-        for (int p = 0; p < panels; p++) w[p] = panel_plane(code[p][j], form.bits, plane);
+        for (int p = 0; p < panels; p++) w[p] = in_cell ? code[p][8 * plane + j] : panel_plane(code[p][j], form.bits, plane);
         for (int t = 0; t < tokens; t++) {
           const panel_int four = panel_broadcast(codes + t * stride + 4 * j);
           for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], w[p], four);
@@ -210,7 +221,7 @@ SKEEP_INLINE void panel_few_rows(const struct skeep_matmul_tile *tile, size_t o,
             panel_prefetch_column(source.panel + SKEEP_FEED_PANEL * at + tile->ahead, i, form);
           read(&source, at, &b, (int)i, &w);
           for (int h = 0; h < form.halves; h++)
-            panel_add(code, w.scale + h, w.offset + h, x + group / 4 * SKEEP_BYTES_a8, tile->x_stride, group % 4, h, 1,
+            panel_add(code, 0, w.scale + h, w.offset + h, x + group / 4 * SKEEP_BYTES_a8, tile->x_stride, group % 4, h, 1,
                       tokens, form, sum[v]);
         }
       }
@@ -233,8 +244,9 @@ SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *op
 
 /* ---- many tokens: a section of some panels is unpacked, then multiplied ---- */
 
-/* An unpacked group: codes, scales, offsets, as many as the form has. */
-#define CELL(form) (8 + (form).halves * (1 + (form).offsets))
+/* An unpacked group: the planes of its codes, then scales and offsets, as many as the form has. */
+#define CELL_CODES(form) (8 * panel_planes((form).bits))
+#define CELL(form) (CELL_CODES(form) + (form).halves * (1 + (form).offsets))
 
 /* A section of some panels and of all tokens. */
 struct panel_section {
@@ -245,10 +257,13 @@ struct panel_section {
   float *y;
   size_t rows;
   int zero, first;
+  const char *next;                /* in feed order: of the first panel, what is unpacked next; else NULL */
+  size_t next_panel, next_group;   /* bytes from one panel to the next, and of a group */
 };
 
 SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int *cells, const char *x, float *y,
-                                 size_t rows, const int panels, const int tokens, const struct panel_form form) {
+                                 size_t rows, const char *next, const int panels, const int tokens,
+                                 const struct panel_form form) {
   const size_t cell = (size_t)CELL(form), apart = SKEEP_SECTION / 32 * cell;
   panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS];
   for (int p = 0; p < panels; p++)
@@ -256,13 +271,17 @@ SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int 
   for (size_t g = 0; g < q->groups; g++) {
     const panel_int *code[PANELS_AT_ONCE];
     for (int p = 0; p < panels; p++) code[p] = cells + (size_t)p * apart + g * cell;
+    if (next) /* memory is read while processors multiply */
+      for (int p = 0; p < panels; p++)
+        for (size_t b = 0; b < q->next_group; b += 64)
+          _mm_prefetch(next + (size_t)p * q->next_panel + g * q->next_group + b, _MM_HINT_T0);
     for (int h = 0; h < form.halves; h++) {
       panel_float scale[PANELS_AT_ONCE], offset[PANELS_AT_ONCE];
       for (int p = 0; p < panels; p++) {
-        scale[p] = (panel_float)code[p][8 + h];
-        if (form.offsets) offset[p] = (panel_float)code[p][8 + form.halves + h];
+        scale[p] = (panel_float)code[p][CELL_CODES(form) + h];
+        if (form.offsets) offset[p] = (panel_float)code[p][CELL_CODES(form) + form.halves + h];
       }
-      panel_add(code, scale, offset, x + g / 4 * SKEEP_BYTES_a8, q->x_stride, g % 4, h, panels, tokens, form, sum);
+      panel_add(code, 1, scale, offset, x + g / 4 * SKEEP_BYTES_a8, q->x_stride, g % 4, h, panels, tokens, form, sum);
     }
   }
   for (int p = 0; p < panels; p++)
@@ -281,8 +300,10 @@ SKEEP_INLINE void panel_section_of(const struct panel_section *q, const int halv
       const panel_int *cells = q->cells + p * (SKEEP_SECTION / 32) * (size_t)CELL(form);
       float *y = q->y + (int64_t)t * q->y_stride + p * PANEL;
       const size_t rows = q->rows - p * PANEL;
+      const int reads = q->next && t == 0 && p * PANEL % SKEEP_FEED_PANEL == 0;
+      const char *next = reads ? q->next + p * PANEL / SKEEP_FEED_PANEL * q->next_panel : NULL;
 #define CASE(panels, tokens) \
-  case 8 * (panels) + (tokens): panel_block_of(q, cells, x, y, rows, panels, tokens, form); break;
+  case 8 * (panels) + (tokens): panel_block_of(q, cells, x, y, rows, next, panels, tokens, form); break;
       switch (8 * step + tokens) {
         CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(1, 4)
 #if PANELS_AT_ONCE > 1
@@ -336,18 +357,21 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
 #pragma GCC unroll 8
           for (size_t i = 0; i < form.groups; i++, cell += CELL(form)) {
             struct panel_group w;
-            if (feed && !lane) /* the next section of the panel */
-              panel_prefetch_column(source.panel + SKEEP_FEED_PANEL * (at + section), i, form);
             read(&source, at, &b, (int)i, &w);
-            for (int j = 0; j < 8; j++) cell[j] = w.code[j];
+            for (int j = 0; j < CELL_CODES(form); j++) cell[j] = panel_plane(w.code[j % 8], form.bits, j / 8);
             for (int h = 0; h < form.halves; h++) {
-              cell[8 + h] = (panel_int)w.scale[h];
-              if (form.offsets) cell[8 + form.halves + h] = (panel_int)w.offset[h];
+              cell[CELL_CODES(form) + h] = (panel_int)w.scale[h];
+              if (form.offsets) cell[CELL_CODES(form) + form.halves + h] = (panel_int)w.offset[h];
             }
           }
         }
       }
-      const struct panel_section q = {.cells = tile->scratch,
+      const size_t at = k + SKEEP_SECTION < tile->n ? SKEEP_FEED_PANEL * (k / 32 / form.groups * form.bytes + section) : 0;
+      const int64_t row = (int64_t)(at ? o : o + PANEL * PANELS);
+      const struct panel_section q = {.next = feed && tile->ahead ? tile->w + row * tile->w_stride + at : NULL,
+                                      .next_panel = SKEEP_FEED_PANEL * row_bytes,
+                                      .next_group = SKEEP_FEED_PANEL * form.bytes / form.groups,
+                                      .cells = tile->scratch,
                                       .panels = panels,
                                       .tokens = tile->tokens,
                                       .groups = groups,
@@ -363,7 +387,7 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
   }
 }
 
-/* As many tokens as there is a function for: the last one is repeated in scratch. */
+/* As many tokens as there is a function for: the last one is repeated in scratch, which has room for them. */
 SKEEP_INLINE struct skeep_matmul_tile panel_padded(const struct skeep_matmul_tile *tile, size_t tokens) {
   struct skeep_matmul_tile padded = *tile;
   const size_t bytes = (tile->n + SKEEP_ELEMENTS_a8 - 1) / SKEEP_ELEMENTS_a8 * SKEEP_BYTES_a8;
@@ -377,7 +401,8 @@ SKEEP_INLINE struct skeep_matmul_tile panel_padded(const struct skeep_matmul_til
 
 SKEEP_INLINE void panel_product(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
                                 const struct panel_form form, const int feed) {
-  if (tile->tokens > (feed ? PANEL_FEW : 1)) {
+  const size_t row = (tile->n / SKEEP_ELEMENTS_a8 + 1) * SKEEP_BYTES_a8; /* of activations, at most */
+  if (tile->tokens > (feed ? PANEL_FEW : 1) || (tile->tokens > 1 && row > SKEEP_MATMUL_SCRATCH / PANEL_FEW)) {
     panel_many(tile, open, read, form, feed);
   } else if (!feed || tile->tokens == 1) {
     panel_few(tile, open, read, form, feed, 1);

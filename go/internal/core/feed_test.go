@@ -109,6 +109,23 @@ func TestFeedOrderOfEveryEncoding(t *testing.T) {
 	}
 }
 
+// Rows of activations that do not fit into the scratch of a thread.
+func TestProductsInFeedOrderOfVeryLongRows(t *testing.T) {
+	const out, n = 16, 1 << 17
+	p, r := newPool(t, 2), rand.New(rand.NewPCG(1, 1))
+	w, v := weightsOf(t, r, tensor.Q4_0, out, n), ordered(t, tensor.Feed, tensor.Q4_0, out, n)
+	ok(t, core.Prepack(p, nil, &w.View, &v.View))
+	for _, tokens := range []int{1, 3, 7, 9} {
+		x := activationsOf(t, r, tensor.A8, tokens, n)
+		y, z := newTensor(t, tensor.EncF32, int64(tokens), out), newTensor(t, tensor.EncF32, int64(tokens), out)
+		ok(t, core.MatMulT(p, nil, &x.View, &w.View, &y.View))
+		ok(t, core.MatMulT(p, nil, &x.View, &v.View, &z.View))
+		if !bytes.Equal(y.bytes, z.bytes) {
+			t.Fatalf("%d tokens: other bits than as stored", tokens)
+		}
+	}
+}
+
 // A weight in feed order gives the bits that it gives as stored, for both activations, with every number of rows behind
 // the panels, for every number of threads, and with a view of some of its panels.
 func TestProductsInFeedOrderGiveTheBitsAsStored(t *testing.T) {
