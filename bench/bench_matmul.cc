@@ -6,7 +6,8 @@
 // exact products of packed weights are called ENCODING-exact. --benchmark_filter=REGEX chooses among them (google/benchmark
 // adds /min_time:... to a name): without it, common encodings in all of their orders with all threads, which takes less
 // than three minutes on two cores; --benchmark_filter=. takes everything. --isa (default: the set that SKEEP_ISA and the machine give) runs the cases
-// once for each instruction set, --threads (default: 1 and the number of processors) takes any number.
+// once for each instruction set, --threads (default: 1 and the number of processors) takes any number. For one token the
+// processor may prefer another set than the one in use: `skeep kernels` says so, and SKEEP_MACHINE changes it.
 // --benchmark_out=FILE writes all samples as JSON.
 //
 // The weights are a buffer of four times the largest cache, or as much as half of the available memory allows, or

@@ -2,7 +2,8 @@
  *
  *   bodies.h          the types of kernel bodies         op.h              one operation
  *   kernel.h          the table of kernels               pool.h            threads and faults
- *   half.h            16-bit floats                      floating_point.h  rounding, subnormal numbers */
+ *   half.h            16-bit floats                      floating_point.h  rounding, subnormal numbers
+ *   machine.h         what depends on the processor alone */
 #ifndef SKEEP_INTERNAL_H
 #define SKEEP_INTERNAL_H
 
@@ -36,6 +37,7 @@ static inline skeep_status skeep_fail(int32_t code, int32_t operand, uint64_t de
 #include "floating_point.h"
 #include "half.h"
 #include "kernel.h"
+#include "machine.h"
 #include "op.h"
 #include "pool.h"
 

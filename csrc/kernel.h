@@ -16,19 +16,16 @@ const struct skeep_kernel *skeep_kernel_row(size_t row);
 /* The best runnable row for exactly (op, encoding, activation, order), rows with SKEEP_ANY matching all;
  * NULL when there is none. Fast, from a table that is built at the first use. */
 const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uint32_t activation, skeep_order order);
+/* The row of a product: skeep_kernel_find's, or for one token with A8 that of the instruction set which skeep_machine()
+ * names, whose bits are the same. */
+const struct skeep_kernel *skeep_kernel_product(uint32_t encoding, uint32_t activation, skeep_order order, int one);
+/* Whether x has one row only. */
+int skeep_one_token(const skeep_view *x);
 /* The portable row of op for exactly this encoding: the executable specification. NULL when there is none. */
 const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding);
 /* skeep_select over checked views: the row that op runs on these operands, or why there is none. */
 skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, uint32_t count,
                               const struct skeep_kernel **row);
-/* How this processor reads weights in feed order fastest. */
-struct skeep_machine {
-  const char *name; /* of the family of processors, "unknown" for others */
-  uint32_t ahead;   /* bytes by which weights are prefetched for a few tokens; 0 = not */
-  uint32_t panels;  /* that are read side by side for one token, 1 or 2 */
-};
-const struct skeep_machine *skeep_machine(void);
-
 /* The facts of an encoding, NULL when the id is unknown. */
 const skeep_encoding_info *skeep_encoding_find(uint32_t id);
 

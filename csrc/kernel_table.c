@@ -109,6 +109,22 @@ const struct skeep_kernel *skeep_kernel_find(uint32_t op, uint32_t encoding, uin
   return best ? &table[best - 1] : NULL;
 }
 
+const struct skeep_kernel *skeep_kernel_product(uint32_t encoding, uint32_t activation, skeep_order order, int one) {
+  const struct skeep_kernel *best = skeep_kernel_find(SKEEP_OP_MATMUL_T, encoding, activation, order);
+  if (!one || !best || activation != SKEEP_ENC_A8) return best;
+  const uint32_t isa = order.family == SKEEP_ORDER_ROW_MAJOR ? skeep_machine()->stored : skeep_machine()->feed;
+  for (uint32_t i = (uint32_t)(best - table) + 1; i; i = walk(next[i - 1], activation, order))
+    if (table[i - 1].info.isa == isa) return &table[i - 1];
+  return best;
+}
+
+size_t skeep_machine_row(size_t row) {
+  const struct skeep_kernel *k = skeep_kernel_row(row);
+  if (!k || k->info.op != SKEEP_OP_MATMUL_T) return row;
+  const struct skeep_kernel *one = skeep_kernel_product(k->info.encoding, k->info.activation, k->info.order, 1);
+  return one ? (size_t)(one - table) : row;
+}
+
 const struct skeep_kernel *skeep_kernel_portable(uint32_t op, uint32_t encoding) {
   pthread_once(&once, tabulate);
   if (op >= OPS || encoding >= SKEEP_ENCODING_IDS) return NULL;
@@ -133,6 +149,12 @@ static skeep_status refuse(uint32_t op, const skeep_view *key, int32_t key_at, u
   if (!seen) return skeep_fail(SKEEP_ERR_NO_KERNEL, key_at, (uint64_t)key->encoding << 32 | op);
   if (!fits) return skeep_fail(SKEEP_ERR_FORMAT, other_at, other);
   return skeep_fail(SKEEP_ERR_LAYOUT, key_at, (uint64_t)(int64_t)key->layout.row_axis);
+}
+
+int skeep_one_token(const skeep_view *x) {
+  for (uint32_t a = 0; a + 1 < x->layout.rank; a++)
+    if (x->layout.shape[a] != 1) return 0;
+  return 1;
 }
 
 skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, uint32_t count,
@@ -160,7 +182,10 @@ skeep_status skeep_select_row(uint32_t op, const skeep_view *const *operands, ui
   const skeep_view *key = operands[s->key];
   const uint32_t by = s->as, other = s->other < 0 ? SKEEP_ANY : operands[s->other]->encoding;
   const skeep_order order = s->any_order ? (skeep_order){0, 0, 0, 0} : key->layout.order;
-  *row = skeep_kernel_find(by, key->encoding, other, order);
+  if (by == SKEEP_OP_MATMUL_T)
+    *row = skeep_kernel_product(key->encoding, other, order, skeep_one_token(operands[s->other]));
+  else
+    *row = skeep_kernel_find(by, key->encoding, other, order);
   return *row ? skeep_ok() : refuse(by, key, s->key, other, s->other);
 }
 

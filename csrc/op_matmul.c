@@ -141,7 +141,7 @@ static skeep_status product(const skeep_view *x, const skeep_view *const v[3], c
   w->y = (float *)(void *)operand_start(y, sizeof(float));
   w->out = w->panels = (size_t)weight->layout.shape[0];
   if (weight->layout.order.family == SKEEP_ORDER_ROW_PANEL) {
-    kernel = skeep_kernel_find(SKEEP_OP_MATMUL_T, weight->encoding, x->encoding, (skeep_order){0, 0, 0, 0});
+    kernel = skeep_kernel_product(weight->encoding, x->encoding, (skeep_order){0, 0, 0, 0}, skeep_one_token(x));
     if (!kernel) return skeep_fail(SKEEP_ERR_NO_KERNEL, at[0], (uint64_t)weight->encoding << 32 | SKEEP_OP_MATMUL_T);
     w->stored = (skeep_body_matmul_t *)kernel->body;
     w->panels -= w->panels % weight->layout.order.panel;

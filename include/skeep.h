@@ -27,8 +27,8 @@
  * Calls
  *  - A call returns a skeep_status by value. When it fails, it has written nothing to its outputs.
  *  - Functions may be called from any thread. A skeep_step belongs to one thread at a time.
- *  - No call aborts the process, prints, changes errno or the locale, or reads the environment (except SKEEP_ISA,
- *    once).
+ *  - No call aborts the process, prints, changes errno or the locale, or reads the environment (except SKEEP_ISA
+ *    and SKEEP_MACHINE, once).
  *  - Operations do not allocate memory: their scratch memory belongs to the pool.
  *  - A call uses less than 16 KiB of the calling thread's stack.
  *  - Counts are size_t, strides and extents int64_t, addresses in structs uint64_t, so that structs are the same on
@@ -637,11 +637,16 @@ SKEEP_API skeep_status skeep_kernel_at(size_t row, skeep_kernel_info *info);
  * the operation's function, with NULL for absent ones; those after the last one that a kernel is chosen by may be left
  * out. ERR_NO_KERNEL, ERR_LAYOUT or ERR_FORMAT name the operand for which there is no kernel. CONVERT and EMBED return
  * the DECODE row they use. In PROJECT each weight is chosen for as in MATMUL_T; the row is that of the first weight.
- * Operations without kernels (PREPACK) are ERR_ARGUMENT. */
+ * A product of one token with A8 may run the row of another instruction set than one of several tokens, if this
+ * processor is faster so; its bits are the same. Operations without kernels (PREPACK) are ERR_ARGUMENT. */
 SKEEP_API skeep_status skeep_select(uint32_t op, const skeep_view *const *operands, uint32_t count, uint32_t *row);
 /* The instruction set in use. The environment variable SKEEP_ISA=portable|avx2|avx512|neon, read at the first call,
  * limits it. When the machine does not have that set, the best one below is used; any other value is ignored. To be
- * sure that a limit is in force, compare the result. */
+ * sure that a limit is in force, compare the result.
+ * How products of few tokens read weights follows from the processor; results do not depend on it. The environment variable
+ * SKEEP_MACHINE=ahead=BYTES,panels=1|2,feed=avx2|avx512,stored=avx2|avx512 (any of these words), read at the first product,
+ * overrides it: how far weights in feed order are prefetched, how many of their panels are read side by side, and the
+ * instruction set for one token, in feed order and as stored. Any other value is ignored. */
 SKEEP_API uint32_t skeep_isa(void);
 SKEEP_API const char *skeep_isa_name(uint32_t isa);
 SKEEP_API const char *skeep_op_name(uint32_t op);

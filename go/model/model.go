@@ -387,7 +387,7 @@ func decide(s load.Source, o Options) (d decision, err error) {
 	}
 	d.resolution, err = resolver.Resolve(resolver.Request{
 		Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
-		Processor: here.Processor, Available: here.Available, Exact: o.Exact,
+		Processor: skeep.Processor(), Available: here.Available, Exact: o.Exact,
 		Needs: []resolver.Need{
 			{Name: needKV, Bytes: kvBytes, Scope: tensor.Model},
 			{Name: needSlab, Bytes: 2 * min(d.arch.LayerBytes(d.kv.Chunk, 1), math.MaxInt64/2), Scope: tensor.Forward},

@@ -31,7 +31,7 @@ var gains = map[tensor.Encoding][len(families)]float64{
 	tensor.TQ2_0:  {1.1, 0, 0, 0},
 }
 
-// families names the columns of gains, as package machine names processors.
+// families names the columns of gains, as the C core (csrc/kernel_machine.c) names families of processors.
 var families = [...]string{"unknown", "zen3", "sapphire-rapids", "zen4"}
 
 // worthwhile is the least gain for which a private copy of a weight is made.

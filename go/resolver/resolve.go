@@ -21,7 +21,7 @@ type Request struct {
 	Profile   Profile
 	Platform  Platform
 	Kernels   tensor.Kernels // all rows of the kernel table
-	Processor string         // the family of the processor, a column of the table of gains; others count as unknown
+	Processor string         // skeep.Processor(): a column of the table of gains; others count as unknown
 	Available int64          // bytes of memory that can be had now; 0: unknown
 	Exact     bool           // products take F32 activations
 	Overrides []Override

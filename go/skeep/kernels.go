@@ -20,3 +20,7 @@ func Encodable(f tensor.Format) bool {
 	_, found := kernels().Find(tensor.OpEncode, f.Encoding, tensor.AnyEncoding, tensor.Order{})
 	return found
 }
+
+// Processor is the family of this machine's processor, as resolver.Request takes it: "unknown" for families for which
+// nothing was measured.
+func Processor() string { return core.MachineInForce().Processor }

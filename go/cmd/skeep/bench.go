@@ -224,7 +224,7 @@ func inBillions(n int64) string {
 func newLimits(threads int, available int64) (*limits, error) {
 	pool, st := core.NewPool(threads, 0)
 	if st.Code != core.OK {
-		return nil, fmt.Errorf("bench: threads to measure the machine with: %s", st)
+		return nil, fmt.Errorf("threads to measure the machine with: %s", st)
 	}
 	l := &limits{pool: pool, bytes: core.MeasureBytes(uint64(available))}
 	if l.buffer, st = core.Allocate(l.bytes, 0); st.Code == core.OK {
@@ -234,7 +234,7 @@ func newLimits(threads int, available int64) (*limits, error) {
 		core.Close(l.buffer, nil)
 	}
 	pool.Close()
-	return nil, fmt.Errorf("bench: %s to measure the read bandwidth with: %s", resolver.Size(int64(l.bytes)), st)
+	return nil, fmt.Errorf("%s to measure the read bandwidth with: %s", resolver.Size(int64(l.bytes)), st)
 }
 
 func (l *limits) close() {
@@ -346,19 +346,24 @@ func (r *benchResult) describe(w io.Writer) {
 		threads = fmt.Sprintf("%d threads", r.Threads)
 	}
 	fmt.Fprintf(w, "%s%s, %s\n", name, r.ISA, threads)
-	pages := "small pages"
-	if r.Read.HugePages > 0 {
-		pages = fmt.Sprintf("%s of it in huge pages", resolver.Size(int64(r.Read.HugePages)))
-	}
-	cache := "an unknown cache"
-	if r.Read.Cache > 0 {
-		cache = fmt.Sprintf("%.1f times the largest cache", float64(r.Read.Buffer)/float64(r.Read.Cache))
-	}
-	fmt.Fprintf(w, "read bandwidth: %.1f GB/s (one sequential stream per thread, %s, %s, %s)\n", r.Read.BytesPerSecond/1e9,
-		resolver.Size(int64(r.Read.Buffer)), cache, pages)
+	describeRead(w, r.Read)
 	if r.Multiply > 0 {
 		fmt.Fprintf(w, "8-bit peak: %.0f Gop/s\n", r.Multiply/1e9)
 	}
+}
+
+// describeRead says how the read bandwidth was found.
+func describeRead(w io.Writer, r readLimit) {
+	pages := "small pages"
+	if r.HugePages > 0 {
+		pages = fmt.Sprintf("%s of it in huge pages", resolver.Size(int64(r.HugePages)))
+	}
+	cache := "an unknown cache"
+	if r.Cache > 0 {
+		cache = fmt.Sprintf("%.1f times the largest cache", float64(r.Buffer)/float64(r.Cache))
+	}
+	fmt.Fprintf(w, "read bandwidth: %.1f GB/s (one sequential stream per thread, %s, %s, %s)\n", r.BytesPerSecond/1e9,
+		resolver.Size(int64(r.Buffer)), cache, pages)
 }
 
 // table is for people, or with plain numbers for programs.

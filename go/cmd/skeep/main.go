@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
@@ -78,6 +79,9 @@ multiplied as they are, from the pages of the file or from a copy whose blocks a
 			}
 			if isa := os.Getenv("SKEEP_ISA"); isa != "" && !slices.Contains(isas, isa) {
 				return fmt.Errorf("SKEEP_ISA=%s, want %s", shown.Name(isa), strings.Join(isas, ", "))
+			}
+			if words := os.Getenv("SKEEP_MACHINE"); !core.MachineWords(words) {
+				return fmt.Errorf("SKEEP_MACHINE=%s, want some of ahead=BYTES (at most 1048576), panels=1|2, feed=avx2|avx512, stored=avx2|avx512, with commas between them", shown.Name(words))
 			}
 			return nil
 		},

@@ -1,5 +1,5 @@
 // Package machine tells what this process may use of the machine: processor cores within affinity and
-// container quota, memory within the container's limit, the family of the processor. It reads an fs.FS rooted at /, so that any
+// container quota, memory within the container's limit, the name of the processor. It reads an fs.FS rooted at /, so that any
 // topology can be tested on any machine.
 package machine
 
@@ -25,8 +25,7 @@ type Machine struct {
 	Memory        int64  // installed, or the container's limit when lower; 0 unknown
 	Available     int64  // that can be had now without swapping; 0 unknown
 	MemoryReason  string
-	Processor     string // family of the processor, one of those in processor.go, or Unknown
-	ProcessorName string // what it calls itself; "" unknown
+	ProcessorName string // what the processor calls itself; "" unknown
 }
 
 // Here reads the machine this process runs on.
@@ -49,8 +48,7 @@ func Read(root fs.FS, affinity []int) Machine {
 	var m Machine
 	m.Threads, m.ThreadsReason = threads(root, affinity)
 	m.Memory, m.Available, m.MemoryReason = memory(root)
-	info := text(root, "proc/cpuinfo")
-	m.Processor, m.ProcessorName = processor(info), processorName(info)
+	m.ProcessorName = processorName(text(root, "proc/cpuinfo"))
 	return m
 }
 
@@ -284,6 +282,16 @@ func memoryLimit(root fs.FS) (limit, free int64, name string) {
 		take(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 	}
 	return limit, free, name
+}
+
+// processorName is what /proc/cpuinfo calls the first processor.
+func processorName(info []byte) string {
+	for line := range strings.Lines(string(info)) {
+		if key, name, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.Join(strings.Fields(name), " ")
+		}
+	}
+	return ""
 }
 
 func text(root fs.FS, name string) []byte {
