@@ -15,20 +15,20 @@ import "github.com/skeep-project/skeep/go/tensor"
 // activations and portable kernels have no gain.
 var gains = map[tensor.Encoding][len(families)]float64{
 	//               unknown zen3 sapphire-rapids zen4
-	tensor.Q4_0:   {1.1, 0, 0, 0},
-	tensor.Q4_1:   {1.1, 0, 0, 0},
-	tensor.Q5_0:   {1.1, 0, 0, 0},
-	tensor.Q5_1:   {1.1, 0, 0, 0},
-	tensor.Q8_0:   {1.1, 0, 0, 0},
-	tensor.Q2_K:   {1.1, 0, 0, 0},
-	tensor.Q3_K:   {1.1, 0, 0, 0},
-	tensor.Q4_K:   {1.1, 0, 0, 0},
-	tensor.Q5_K:   {1.1, 0, 0, 0},
-	tensor.Q6_K:   {1.1, 0, 0, 0},
-	tensor.IQ4_NL: {1.1, 0, 0, 0},
-	tensor.IQ4_XS: {1.1, 0, 0, 0},
-	tensor.MXFP4:  {1.1, 0, 0, 0},
-	tensor.TQ2_0:  {1.1, 0, 0, 0},
+	tensor.Q4_0:   {1.1, 0, 1.55, 0},
+	tensor.Q4_1:   {1.1, 0, 1.55, 0},
+	tensor.Q5_0:   {1.1, 0, 1.55, 0},
+	tensor.Q5_1:   {1.1, 0, 1.35, 0},
+	tensor.Q8_0:   {1.1, 0, 1.14, 0},
+	tensor.Q2_K:   {1.1, 0, 1.35, 0},
+	tensor.Q3_K:   {1.1, 0, 1.35, 0},
+	tensor.Q4_K:   {1.1, 0, 1.45, 0},
+	tensor.Q5_K:   {1.1, 0, 1.35, 0},
+	tensor.Q6_K:   {1.1, 0, 1.14, 0},
+	tensor.IQ4_NL: {1.1, 0, 1.5, 0},
+	tensor.IQ4_XS: {1.1, 0, 1.45, 0},
+	tensor.MXFP4:  {1.1, 0, 1.55, 0},
+	tensor.TQ2_0:  {1.1, 0, 1.5, 0},
 }
 
 // families names the columns of gains, as the C core (csrc/kernel_machine.c) names families of processors.
