@@ -121,6 +121,41 @@ func TestFeedOrderIsRefusedAndCanceled(t *testing.T) {
 	require.Equal(t, before, skeep.Stats())
 }
 
+// Where the profile allows no file pages, none are mapped for weights that are converted either: they are read, in a
+// direct load past the page cache.
+func TestConvertedWeightsAreNotMappedAgainstTheProfile(t *testing.T) {
+	s, err := load.Open(synth(t, 4e6, "q4_0"), gguf.Options{})
+	require.NoError(t, err)
+	defer s.File.Close()
+	pool, err := skeep.NewPool(2)
+	require.NoError(t, err)
+	defer pool.Close()
+	for _, form := range []string{"feed", "f16"} {
+		for _, direct := range []bool{false, true} {
+			r, err := resolver.Resolve(resolver.Request{Header: s.File, Profile: resolver.Profile{Name: "no files", Threshold: 1}, Platform: s.Platform(),
+				Kernels: skeep.Kernels(), Overrides: []resolver.Override{{Pattern: "*", Form: form}}})
+			require.NoError(t, err)
+			before, rec, scope := skeep.Stats(), trace.NewRecorder(0), skeep.NewModelScope("m")
+			w, err := load.Load(context.Background(), s, r, scope, load.Options{Pool: pool, Direct: direct, Trace: rec})
+			require.NoError(t, err)
+			require.Empty(t, w.Mappings(), form)
+			require.Zero(t, rec.Total(trace.Map).Count, form)
+			require.LessOrEqual(t, skeep.Stats().Bytes[tensor.OffHeap], before.Bytes[tensor.OffHeap]+r.In(tensor.OffHeap), "what was read for a conversion ends with it")
+			v, ok := w.View("blk.1.attn_q.weight")
+			require.True(t, ok)
+			if form == "feed" {
+				back, err := skeep.Prepack(pool, "back", v, tensor.Order{}, scope)
+				require.NoError(t, err)
+				got := make([]byte, back.Bytes())
+				_, err = back.Storage().ReadAt(got, 0)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(payload(t, s.File, "blk.1.attn_q.weight"), got))
+			}
+			require.NoError(t, scope.Close())
+		}
+	}
+}
+
 // resident is the memory of the process, without garbage.
 func resident(t *testing.T) trace.Process {
 	debug.FreeOSMemory()

@@ -156,6 +156,7 @@ type loader struct {
 	into   *skeep.ModelScope
 	parts  map[int]*skeep.Storage // by part: the mapping, or the borrowed memory
 	out    *Weights
+	pages  bool        // whether what is converted may be read from file pages
 	direct *directFile // of the part read last, in a direct load
 }
 
@@ -165,8 +166,8 @@ type loader struct {
 // read is an error that names it and wraps skeep.ErrChanged, or skeep.ErrFault if a mapped page no longer exists. A
 // source without a File, and a nil resolution or scope, are errors that wrap skeep.ErrArgument.
 //
-// Weights that are converted are read from file pages where these can be mapped, and the pages are given back after each
-// weight: at no time does a process hold more than one of them twice.
+// Weights that are converted are read from file pages where these can be mapped and the profile allows it, and the
+// pages are given back after each weight: at no time does a process hold more than one of them twice.
 func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.ModelScope, o Options) (w *Weights, err error) {
 	switch {
 	case s.File == nil:
@@ -225,8 +226,9 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 	return l.out, nil
 }
 
-// begin sums what is to be done, and checks that there is memory for it.
+// begin sees how weights may be read, sums what is to be done, and checks that there is memory for it.
 func (l *loader) begin(r *resolver.Resolution) (p Progress, err error) {
+	l.pages = r.Profile.Map && l.Platform().CanMap
 	reordered := int64(0)
 	for _, d := range r.Decisions {
 		if d.IsWeight && d.Form.Action != resolver.Skip && !l.used(d) {
@@ -297,10 +299,10 @@ func advise(v skeep.View, a skeep.Advice) {
 	}
 }
 
-// source is the stored form of a tensor for a conversion: the file's bytes where they can be read in
+// source is the stored form of a tensor for a conversion: the file's bytes where they may be read in
 // place, else a copy that ends with the conversion.
 func (l *loader) source(t arch.TensorInfo) (temporary, error) {
-	if p := l.Platform(); p.CanMap || p.InMemory {
+	if l.pages || l.Platform().InMemory {
 		v, err := l.stored(t)
 		advise(v, skeep.WillNeed)
 		return temporary{view: v}, err

@@ -215,9 +215,26 @@ func TestFaster(t *testing.T) {
 	const q5 = 1024 * 32 * 22
 	require.EqualValues(t, mixedFeed, bytes)
 	require.InDelta(t, (q4+q5+rest)/(q4/2.0+q5/1.1+rest), ratio, 1e-9)
-	r, err = Resolve(feedRequest(t, "desktop", 1<<40))
+	all := Override{Pattern: "*", Form: "stored"}
+	r, err = Resolve(feedRequest(t, "desktop", 1<<40, all, Override{Pattern: "*_k.*", Form: "stored"}))
 	require.NoError(t, err)
-	ratio, bytes = r.Faster()
-	require.Equal(t, 1.0, ratio)
-	require.Zero(t, bytes)
+	_, bytes = r.Faster()
+	require.EqualValues(t, mixedFeed-q5, bytes, "an override for some weights beats '*=feed'")
+	little := feedRequest(t, "mobile_2gb", 0)
+	for i, q := range []Request{
+		feedRequest(t, "desktop", 1<<40),
+		feedRequest(t, "desktop", 1<<40, Override{Pattern: "*_k.*", Form: "stored"}),
+		feedRequest(t, "desktop", 1, Override{Pattern: "[bt]*", Form: "keep"}),
+		feedRequest(t, "desktop", 1<<40, Override{Pattern: "blk.0.attn_q.weight", Place: "mapped"}),
+		little,
+	} {
+		if q.Profile.Name == little.Profile.Name {
+			gains = map[tensor.Encoding][len(families)]float64{tensor.Q4_0: {1.04}}
+		}
+		r, err = Resolve(q)
+		require.NoError(t, err)
+		ratio, bytes = r.Faster()
+		require.Equal(t, 1.0, ratio, i)
+		require.Zero(t, bytes, i)
+	}
 }

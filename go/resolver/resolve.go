@@ -214,8 +214,9 @@ func (r *Resolution) In(domain tensor.Domain) (sum int64) {
 	return sum
 }
 
-// Faster says what feed order would gain where weights stay as stored: how many times as fast all products of one token
-// would be, and how many bytes of private memory that takes. Without such weights it returns 1 and 0.
+// Faster says what the override '*=feed' would gain where weights stay as stored: how many times as fast all products
+// of one token would be, and how many bytes of private memory that takes. It returns 1 and 0 if that is not worthwhile,
+// or would change nothing because other overrides settle the form.
 func (r *Resolution) Faster() (ratio float64, bytes int64) {
 	now, then := 0.0, 0.0
 	for _, d := range r.Decisions {
@@ -230,7 +231,7 @@ func (r *Resolution) Faster() (ratio float64, bytes int64) {
 		}
 		then += n
 	}
-	if bytes == 0 {
+	if bytes == 0 || now/then < worthwhile {
 		return 1, 0
 	}
 	return now / then, bytes
@@ -360,8 +361,11 @@ func (q *Request) keeps(private int64) string {
 
 // formed is the form of a weight as an override demands it, or the resolver's own. Dense ops read F32 and nothing else,
 // so overrides are about matrices: operands of dense ops stay out of them. asStored is as for form.
-func (q *Request) formed(w Weight, asStored string) (WeightForm, error) {
+func (q *Request) formed(w Weight, asStored string) (f WeightForm, err error) {
 	o, place := q.override(w.Name)
+	if place == "mapped" || o.Form != "" && o.Pattern != "*" {
+		defer func() { f.Gain = 0 }() // settled
+	}
 	named := !strings.ContainsAny(o.Pattern, `*?[\`)
 	if place == "mapped" && asStored == "" {
 		asStored = "an override has it mapped"

@@ -329,7 +329,7 @@ func faster(m *model.Model, o model.Options, here machine.Machine) string {
 	case o.Exact:
 		return "without --exact: 8-bit activations"
 	case bytes > 0 && (here.Available == 0 || bytes <= here.Available):
-		return fmt.Sprintf("--form '*=feed': about %.1f times as fast for one token, with %s more private memory", ratio, resolver.Size(bytes))
+		return fmt.Sprintf("--form '*=feed': about %.2f times as fast for one token, with %s more private memory", ratio, resolver.Size(bytes))
 	case m.Threads() < here.Threads:
 		return fmt.Sprintf("--threads %d: %s", here.Threads, here.ThreadsReason)
 	}
