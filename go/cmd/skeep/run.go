@@ -27,8 +27,14 @@ type runResult struct {
 	Times     runTimes     `json:"times"`
 	Memory    model.Memory `json:"memory"`
 	Forms     model.Forms  `json:"forms"`
+	Threads   runThreads   `json:"threads"`
 	Copies    int64        `json:"copies"` // operands that had to be decoded before a kernel could read them
 	Notes     []string     `json:"notes,omitempty"`
+}
+
+type runThreads struct {
+	Count  int    `json:"count"`
+	Reason string `json:"reason"`
 }
 
 type runTimes struct {
@@ -158,6 +164,9 @@ from the model itself, if it brings an example. The generated text goes to stand
 		r, err := generate(c, m, given, model.GenerateOptions{Sample: p, MaxTokens: n}, begin, stream)
 		if err != nil {
 			return err
+		}
+		if r.Threads = (runThreads{m.Threads(), machine.Here().ThreadsReason}); o.Threads != 0 {
+			r.Threads.Reason = "set by --threads"
 		}
 		if format == "json" {
 			return write(c.OutOrStdout(), "json", table{}, r)
@@ -295,8 +304,9 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 	line("prefill", "%.1f tokens/s (%d tokens)", r.Times.Prefill, len(r.PromptIDs))
 	if r.Times.Decode > 0 {
 		line("decode", "%.1f tokens/s (%d tokens, stop: %s)", r.Times.Decode, len(r.IDs), r.Stop)
-		line("bandwidth", "%.2f GB/s (%s of weights per token, %d threads)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()), m.Threads())
+		line("bandwidth", "%.2f GB/s (%s of weights per token)", r.Times.Bandwidth/1e9, resolver.Size(m.TokenBytes()))
 	}
+	line("threads", "%d: %s", r.Threads.Count, r.Threads.Reason)
 	line("weights", "%s", describeForms(r.Forms))
 	line("copies", "%d operands decoded because no kernel reads their format", r.Copies)
 	line("Go heap", "%s", resolver.Size(r.Memory.Heap))

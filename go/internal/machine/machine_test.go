@@ -36,6 +36,8 @@ func count(n int) (ids []int) {
 	return ids
 }
 
+// The number of threads follows from the cores that this process may use, and the reason says which.
+// Case F01.
 func TestThreads(t *testing.T) {
 	smt8 := append(count(8), count(8)...)
 	sixP := append(append(count(6), count(6)...), 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
