@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/skeep-project/skeep/go/internal/core"
@@ -104,28 +105,29 @@ func calibrate(ctx context.Context, threads int, show func(done, total int64, wh
 	defer core.Close(operands, nil)
 	defer core.SetMachine(c.Machine)
 	var next uint64
+	random := rand.New(rand.NewPCG(0, 0))
 	for round := range calibrationRounds + 1 { // the first is not counted
 		seconds, st := core.MeasureRead(limit.pool, limit.buffer)
 		if st.Code != core.OK {
 			return nil, fmt.Errorf("reading memory: %s", st)
 		}
 		limit.read = append(limit.read, float64(limit.bytes)/seconds)
-		for i, e := range calibrated {
-			for _, w := range c.Ways {
-				if err := ctx.Err(); err != nil {
-					return nil, context.Cause(ctx)
-				}
-				core.SetMachine(w.machine(c.Machine))
-				rate, err := limit.product(e, w.order, operands, &next)
-				if err != nil {
-					return nil, err
-				}
-				if w.taken == nil {
-					w.taken = make([][]float64, len(calibrated))
-				}
-				if round > 0 {
-					w.taken[i] = append(w.taken[i], rate)
-				}
+		// In another order each time: what ran before, and where in the buffer, touches all alike.
+		for _, k := range random.Perm(len(calibrated) * len(c.Ways)) {
+			i, w := k%len(calibrated), c.Ways[k/len(calibrated)]
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			core.SetMachine(w.machine(c.Machine))
+			rate, err := limit.product(calibrated[i], w.order, operands, &next)
+			if err != nil {
+				return nil, err
+			}
+			if w.taken == nil {
+				w.taken = make([][]float64, len(calibrated))
+			}
+			if round > 0 {
+				w.taken[i] = append(w.taken[i], rate)
 			}
 		}
 		if show != nil {
