@@ -194,6 +194,7 @@ void read_buffer(benchmark::State &state, uint32_t threads) {
   for (auto _ : state) {
     double seconds;
     check(skeep_measure_read(pool, machine->weights, &seconds), "read");
+    state.SetIterationTime(seconds); // of the faster of two ways to read
   }
   Count(state, double(machine->bytes), 0);
 }
@@ -313,10 +314,10 @@ int main(int argc, char **argv) {
 
   static Machine here(mib);
   machine = &here;
-  const auto settle = [](benchmark::internal::Benchmark *b) { b->MinTime(0.05)->UseRealTime()->Unit(benchmark::kMillisecond); };
+  const auto settle = [](benchmark::internal::Benchmark *b) { b->MinTime(0.05)->Unit(benchmark::kMillisecond); };
   for (uint32_t t : threads) {
-    settle(benchmark::RegisterBenchmark(("read/" + std::to_string(t)).c_str(), read_buffer, t));
-    settle(benchmark::RegisterBenchmark(("multiply/" + std::to_string(t)).c_str(), multiply, t));
+    settle(benchmark::RegisterBenchmark(("read/" + std::to_string(t)).c_str(), read_buffer, t)->UseManualTime());
+    settle(benchmark::RegisterBenchmark(("multiply/" + std::to_string(t)).c_str(), multiply, t)->UseRealTime());
   }
   const std::vector<Case> cases = products();
   for (const Case &c : cases)
@@ -328,7 +329,7 @@ int main(int argc, char **argv) {
         for (uint32_t t : threads) {
           const std::string name = c.name + "/" + std::to_string(s.rows) + "x" + std::to_string(s.columns) + "/" +
                                    std::to_string(tokens) + "/" + std::to_string(t);
-          settle(benchmark::RegisterBenchmark(name.c_str(), product, c, s, tokens, t));
+          settle(benchmark::RegisterBenchmark(name.c_str(), product, c, s, tokens, t)->UseRealTime());
         }
     }
   std::string filter = benchmark::GetBenchmarkFilter();

@@ -18,8 +18,9 @@ uint64_t skeep_measure_bytes(uint64_t available);
 
 /* Makes the pages of an allocated storage exist, which reading alone would not do. */
 skeep_status skeep_measure_touch(skeep_pool *pool, skeep_storage buffer);
-/* Reads the whole storage once, in order, and sets *seconds. Each thread has one sequential stream: a stretch of some
- * MiB and, when it is done with that, the next stretch that is left. No software prefetch. */
+/* Reads the whole storage, in order, and sets *seconds. Each thread has one sequential stream: a stretch of some MiB and,
+ * when it is done with that, the next stretch that is left. Reads it once without and once with software prefetch; the
+ * faster one counts. */
 skeep_status skeep_measure_read(skeep_pool *pool, skeep_storage buffer, double *seconds);
 /* Multiplies and adds 8-bit integers in registers for some milliseconds with the instruction set in use, and sets
  * *seconds and how many operations that were, multiplications and additions. On AVX-512 these are vpdpbusd; on AVX2
