@@ -338,6 +338,8 @@ SKEEP_API skeep_status skeep_unpin(skeep_storage pin);
 #define SKEEP_ORDER_ROW_MAJOR 0         /* (o, b) is at o*bpr + b, as in a GGUF file */
 #define SKEEP_ORDER_INPUT_BLOCK_MAJOR 1 /* (o, b) is at b*out + o */
 #define SKEEP_ORDER_ROW_PANEL 2         /* (o, b) is at (o/P)*P*bpr + b*P + o%P; the last out%P rows are row-major */
+/* A view of some rows in ROW_PANEL begins at a multiple of P and ends at one, or where the matrix ends. A view does not
+ * say where that is: a host that narrows one itself must keep to it. */
 typedef struct skeep_order {
   uint8_t family;     /* SKEEP_ORDER_* */
   uint8_t panel;      /* P for ROW_PANEL, else 0 */

@@ -6,29 +6,29 @@ import "github.com/skeep-project/skeep/go/tensor"
 // that has kernels for both, one column for each family of processors. The first column serves processors of other
 // families and stands in where 0 says that nothing was measured; its values are low on purpose.
 //
-// How a value is measured: both orders in one run of the benchmark of products, with as many threads as cores,
+// How a value is measured: decode of a whole model that is mostly of this encoding, with as many threads as cores, in turns
 //
-//	bench_matmul --threads=2 --benchmark_filter='/4096x14336/1/' --benchmark_repetitions=7
+//	skeep run MODEL --form '*=stored' -n 48 -o json
+//	skeep run MODEL --form '*=feed' -n 48 -o json
 //
-// the median speed in feed order over the median as stored, for the instruction set that is chosen by itself. The
-// benchmark reads huge pages; a file's pages are small, so that the gain in a whole model is rather higher. Products on F32
-// activations and portable kernels have no gain.
+// and the median of the ratios. As stored, weights are a file's pages of 4 KiB. In the huge pages that bench_matmul uses the
+// gain is smaller. Products on F32 activations and portable kernels have no gain.
 var gains = map[tensor.Encoding][len(families)]float64{
 	//               unknown zen3 sapphire-rapids zen4
-	tensor.Q4_0:   {1.1, 0, 1.55, 0},
-	tensor.Q4_1:   {1.1, 0, 1.55, 0},
-	tensor.Q5_0:   {1.1, 0, 1.55, 0},
-	tensor.Q5_1:   {1.1, 0, 1.35, 0},
-	tensor.Q8_0:   {1.1, 0, 1.14, 0},
-	tensor.Q2_K:   {1.1, 0, 1.35, 0},
-	tensor.Q3_K:   {1.1, 0, 1.35, 0},
-	tensor.Q4_K:   {1.1, 0, 1.45, 0},
-	tensor.Q5_K:   {1.1, 0, 1.35, 0},
-	tensor.Q6_K:   {1.1, 0, 1.14, 0},
-	tensor.IQ4_NL: {1.1, 0, 1.5, 0},
-	tensor.IQ4_XS: {1.1, 0, 1.45, 0},
-	tensor.MXFP4:  {1.1, 0, 1.55, 0},
-	tensor.TQ2_0:  {1.1, 0, 1.5, 0},
+	tensor.Q4_0:   {1.1, 0, 1.38, 0},
+	tensor.Q4_1:   {1.1, 0, 0, 0},
+	tensor.Q5_0:   {1.1, 0, 0, 0},
+	tensor.Q5_1:   {1.1, 0, 0, 0},
+	tensor.Q8_0:   {1.1, 0, 1.23, 0},
+	tensor.Q2_K:   {1.1, 0, 0, 0},
+	tensor.Q3_K:   {1.1, 0, 0, 0},
+	tensor.Q4_K:   {1.1, 0, 1.28, 0},
+	tensor.Q5_K:   {1.1, 0, 1.23, 0},
+	tensor.Q6_K:   {1.1, 0, 1.13, 0},
+	tensor.IQ4_NL: {1.1, 0, 0, 0},
+	tensor.IQ4_XS: {1.1, 0, 0, 0},
+	tensor.MXFP4:  {1.1, 0, 0, 0},
+	tensor.TQ2_0:  {1.1, 0, 0, 0},
 }
 
 // families names the columns of gains, as the C core (csrc/kernel_machine.c) names families of processors.
