@@ -24,13 +24,14 @@
 
 /* What SIMDe 0.7.4 lacks. Under names of our own, as a later one may have it. */
 #define EMULATED static inline __attribute__((always_inline))
+typedef uint8_t emulated_u8 __attribute__((vector_size(16)));
 typedef uint16_t emulated_u16 __attribute__((vector_size(32)));
 typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
 typedef int32_t emulated_i32 __attribute__((vector_size(64)));
 
 EMULATED __m512 emulated_cvtepi32_ps(__m512i a) { return __builtin_convertvector((emulated_i32)a, __m512); }
-EMULATED __m512i emulated_cvtepu16_epi32(__m256i a) {
-  return (__m512i)__builtin_convertvector((emulated_u16)a, emulated_u32);
+EMULATED __m512i emulated_cvtepu8_epi32(__m128i a) {
+  return (__m512i)__builtin_convertvector((emulated_u8)a, emulated_u32);
 }
 EMULATED __m256i emulated_cvtepi32_epi16(__m512i a) {
   return (__m256i)__builtin_convertvector((emulated_u32)a, emulated_u16);
@@ -75,8 +76,8 @@ EMULATED void emulated_mask_storeu_ps(void *p, __mmask16 mask, __m512 a) {
 
 #undef _mm512_cvtepi32_ps
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
-#undef _mm512_cvtepu16_epi32
-#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
+#undef _mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 emulated_cvtepi32_epi16
 #undef _mm512_extractf32x8_ps
