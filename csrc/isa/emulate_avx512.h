@@ -30,6 +30,9 @@ typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
 typedef int32_t emulated_i32 __attribute__((vector_size(64)));
 
 EMULATED __m512 emulated_cvtepi32_ps(__m512i a) { return __builtin_convertvector((emulated_i32)a, __m512); }
+EMULATED __m512i emulated_cvtepu16_epi32(__m256i a) {
+  return (__m512i)__builtin_convertvector((emulated_u16)a, emulated_u32);
+}
 EMULATED __m512i emulated_cvtepu8_epi32(__m128i a) {
   return (__m512i)__builtin_convertvector((emulated_u8)a, emulated_u32);
 }
@@ -76,6 +79,8 @@ EMULATED void emulated_mask_storeu_ps(void *p, __mmask16 mask, __m512 a) {
 
 #undef _mm512_cvtepi32_ps
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
 #undef _mm512_cvtepi32_epi16
