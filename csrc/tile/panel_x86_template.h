@@ -149,22 +149,27 @@ SKEEP_INLINE void panel_add(const panel_int *const *code, const int in_cell, con
         for (int p = 0; p < panels; p++) s[p][t] = panel_multiply_signed(s[p][t], code[p][j] ^ panel_bytes(128), four);
       }
 #endif
-  for (int plane = 0; plane < (in_bytes ? 0 : panel_planes(form.bits)); plane++)
-    for (int i = first; i < end; i += run) {
-      panel_int part[PANELS_AT_ONCE][PANEL_TOKENS];
+  const int planes = panel_planes(form.bits);
+  for (int i = in_bytes ? end : first; i < end; i += run) {
+    panel_int part[2][PANELS_AT_ONCE][PANEL_TOKENS];
+    for (int l = 0; l < planes; l++)
       for (int p = 0; p < panels; p++)
-        for (int t = 0; t < tokens; t++) part[p][t] = panel_begin(s[p][t]);
-      for (int j = i; j < i + run && j < end; j++) {
-        panel_int w[PANELS_AT_ONCE];
-        for (int p = 0; p < panels; p++) w[p] = in_cell ? code[p][8 * plane + j] : panel_plane(code[p][j], form.bits, plane);
-        for (int t = 0; t < tokens; t++) {
-          const panel_int four = panel_broadcast(codes + t * stride + 4 * j);
-          for (int p = 0; p < panels; p++) part[p][t] = panel_multiply(part[p][t], w[p], four);
-        }
+        for (int t = 0; t < tokens; t++) part[l][p][t] = panel_begin(s[p][t]);
+    for (int j = i; j < i + run && j < end; j++) {
+      panel_int w[2][PANELS_AT_ONCE];
+      for (int l = 0; l < planes; l++)
+        for (int p = 0; p < panels; p++)
+          w[l][p] = in_cell ? code[p][8 * l + j] : panel_plane(code[p][j], form.bits, l);
+      for (int t = 0; t < tokens; t++) {
+        const panel_int four = panel_broadcast(codes + t * stride + 4 * j);
+        for (int l = 0; l < planes; l++)
+          for (int p = 0; p < panels; p++) part[l][p][t] = panel_multiply(part[l][p][t], w[l][p], four);
       }
-      for (int p = 0; p < panels; p++)
-        for (int t = 0; t < tokens; t++) s[p][t] = panel_close(s[p][t], part[p][t], plane);
     }
+    for (int l = 0; l < planes; l++)
+      for (int p = 0; p < panels; p++)
+        for (int t = 0; t < tokens; t++) s[p][t] = panel_close(s[p][t], part[l][p][t], l);
+  }
   for (int t = 0; t < tokens; t++) {
     const skeep_block_a8 *x = (const skeep_block_a8 *)(a + t * stride);
     const panel_float d = (panel_float)panel_broadcast((const char *)(x->d + quarter));
@@ -292,7 +297,8 @@ SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int 
 SKEEP_INLINE void panel_section_of(const struct panel_section *q, const int halves, const int offsets, const int bits) {
   const struct panel_form form = {.bits = bits, .zero = q->zero, .halves = halves, .offsets = offsets};
   const size_t step = q->panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
-  size_t parts = (q->tokens + 3) / 4;
+  const size_t most = panel_planes(bits) > 1 ? 3 : 4; /* tokens whose sums fit into registers */
+  size_t parts = (q->tokens + most - 1) / most;
   for (size_t t = 0, tokens; t < q->tokens; t += tokens, parts--) {
     tokens = (q->tokens - t + parts - 1) / parts; /* nine tokens are three times three */
     const char *x = q->x + (int64_t)t * q->x_stride;
