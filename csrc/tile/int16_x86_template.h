@@ -91,15 +91,9 @@ static __attribute__((noinline)) void int16_sections(const struct int16_group *c
   struct int16_rows s = *first;
   for (size_t p = 0; p < panels; p += step, s.y += step * PANEL, s.rows -= step * PANEL) {
     const struct int16_group *cell = cells + p * (SKEEP_SECTION / 32);
-#define CASE(panels, tokens) \
-  case 8 * (panels) + (tokens): int16_section(cell, x16, &s, panels, tokens); break;
-    switch (8 * step + tokens) {
-      CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(1, 4)
-#if PANELS_AT_ONCE > 1
-      CASE(PANELS_AT_ONCE, 1) CASE(PANELS_AT_ONCE, 2) CASE(PANELS_AT_ONCE, 3) CASE(PANELS_AT_ONCE, 4)
-#endif
-    }
-#undef CASE
+#define CALL(panels, tokens) int16_section(cell, x16, &s, panels, tokens)
+    PANEL_CASES(step, tokens, CALL)
+#undef CALL
   }
 }
 

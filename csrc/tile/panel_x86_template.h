@@ -249,6 +249,20 @@ SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *op
 
 /* ---- many tokens: a section of some panels is unpacked, then multiplied ---- */
 
+/* CALL with constants: step panels, 1 or PANELS_AT_ONCE, and one to four tokens. */
+#define PANEL_CASE(panels, tokens, CALL) \
+  case 8 * (panels) + (tokens): CALL(panels, tokens); break;
+#define PANEL_TOKEN_CASES(panels, CALL)                             \
+  PANEL_CASE(panels, 1, CALL) PANEL_CASE(panels, 2, CALL)           \
+  PANEL_CASE(panels, 3, CALL) PANEL_CASE(panels, 4, CALL)
+#if PANELS_AT_ONCE > 1
+#define PANEL_CASES(step, tokens, CALL) \
+  switch (8 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) PANEL_TOKEN_CASES(PANELS_AT_ONCE, CALL) }
+#else
+#define PANEL_CASES(step, tokens, CALL) \
+  switch (8 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) }
+#endif
+
 /* An unpacked group: the planes of its codes, then scales and offsets, as many as the form has. */
 #define CELL_CODES(form) (8 * panel_planes((form).bits))
 #define CELL(form) (CELL_CODES(form) + (form).halves * (1 + (form).offsets))
@@ -308,15 +322,9 @@ SKEEP_INLINE void panel_section_of(const struct panel_section *q, const int halv
       const size_t rows = q->rows - p * PANEL;
       const int reads = q->next && t == 0 && p * PANEL % SKEEP_FEED_PANEL == 0;
       const char *next = reads ? q->next + p * PANEL / SKEEP_FEED_PANEL * q->next_panel : NULL;
-#define CASE(panels, tokens) \
-  case 8 * (panels) + (tokens): panel_block_of(q, cells, x, y, rows, next, panels, tokens, form); break;
-      switch (8 * step + tokens) {
-        CASE(1, 1) CASE(1, 2) CASE(1, 3) CASE(1, 4)
-#if PANELS_AT_ONCE > 1
-        CASE(PANELS_AT_ONCE, 1) CASE(PANELS_AT_ONCE, 2) CASE(PANELS_AT_ONCE, 3) CASE(PANELS_AT_ONCE, 4)
-#endif
-      }
-#undef CASE
+#define CALL(panels, tokens) panel_block_of(q, cells, x, y, rows, next, panels, tokens, form)
+      PANEL_CASES(step, tokens, CALL)
+#undef CALL
     }
   }
 }
