@@ -12,6 +12,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/exec"
+	"github.com/skeep-project/skeep/go/export/irpa"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/load"
 	"github.com/skeep-project/skeep/go/model"
@@ -30,7 +31,9 @@ var sentinels = map[string]error{
 	"gguf.ErrChanged": gguf.ErrChanged, "gguf.ErrFormat": gguf.ErrFormat, "gguf.ErrInUse": gguf.ErrInUse, "gguf.ErrLimit": gguf.ErrLimit,
 	"gguf.ErrNotFound": gguf.ErrNotFound, "gguf.ErrPayload": gguf.ErrPayload, "gguf.ErrSplit": gguf.ErrSplit,
 	"gguf.ErrTruncated": gguf.ErrTruncated, "gguf.ErrUnsupported": gguf.ErrUnsupported,
-	"model.ErrBusy": model.ErrBusy, "model.ErrMoved": model.ErrMoved, "model.ErrOption": model.ErrOption, "model.ErrRanged": model.ErrRanged,
+	"irpa.ErrFormat": irpa.ErrFormat, "irpa.ErrLimit": irpa.ErrLimit, "irpa.ErrPayload": irpa.ErrPayload, "irpa.ErrTruncated": irpa.ErrTruncated,
+	"irpa.ErrUnsupported": irpa.ErrUnsupported,
+	"model.ErrBusy":       model.ErrBusy, "model.ErrMoved": model.ErrMoved, "model.ErrOption": model.ErrOption, "model.ErrRanged": model.ErrRanged,
 	"model.ErrUnsupported": model.ErrUnsupported,
 	"quant.ErrArgument":    quant.ErrArgument, "quant.ErrUnsupported": quant.ErrUnsupported,
 	"resolver.ErrOverride": resolver.ErrOverride, "resolver.ErrProfile": resolver.ErrProfile,
@@ -45,7 +48,7 @@ var sentinels = map[string]error{
 }
 
 var typedErrors = []error{
-	&arch.Error{}, &arch.MissingTensorsError{}, &arch.UnknownArchError{}, &exec.Error{}, &exec.OperandError{}, &gguf.Error{}, &load.OverflowError{},
+	&arch.Error{}, &arch.MissingTensorsError{}, &arch.UnknownArchError{}, &exec.Error{}, &exec.OperandError{}, &gguf.Error{}, &irpa.Error{}, &load.OverflowError{},
 	&model.ContextError{}, &model.RewindError{}, &quant.Error{}, &quant.TypeError{}, &resolver.BudgetError{}, &resolver.RefusedError{},
 	&skeep.Error{}, &skeep.ValueError{}, &tensor.EncodingError{}, &tensor.LayoutError{}, &tensor.ShapeError{}, &tokenizer.Error{},
 	&tokenizer.PreError{},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/export/irpa"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/load"
 	"github.com/skeep-project/skeep/go/model"
@@ -89,6 +90,9 @@ func TestNilArguments(t *testing.T) {
 			_, err := gguf.WriteSplit(out, gguf.HeaderOf(f), gguf.PartLimits{}, nil)
 			return err
 		},
+		"irpa: func NewWriter(io.Writer, *Plan) (*Writer, error)":       func() error { _, err := irpa.NewWriter(nil, &irpa.Plan{}); return err },
+		"irpa: NewWriter without a plan":                                func() error { _, err := irpa.NewWriter(&bytes.Buffer{}, nil); return err },
+		"irpa: func Read(io.ReaderAt, int64, string) (*Archive, error)": func() error { _, err := irpa.Read(nil, 100, "x"); return err },
 		"load: func Load(context.Context, Source, *resolver.Resolution, *skeep.ModelScope, Options) (*Weights, error)": func() error {
 			_, err := load.Load(none, source, m.Resolution(), scope, load.Options{})
 			return err
