@@ -215,7 +215,7 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		if copied {
 			progress.Done += d.Form.Bytes
 		}
-		if d.Form.Reordered() {
+		if d.Form.Copied() {
 			w := &l.out.reordered
 			w.Weights, w.Bytes, w.Elapsed = w.Weights+1, w.Bytes+v.Bytes(), w.Elapsed+time.Since(start)
 		}
@@ -234,7 +234,7 @@ func (l *loader) begin(r *resolver.Resolution) (p Progress, err error) {
 		if d.IsWeight && d.Form.Action != resolver.Skip && !l.used(d) {
 			p.Total += d.Form.Bytes
 		}
-		if d.Form.Reordered() {
+		if d.Form.Copied() {
 			reordered += d.Form.Bytes
 		}
 	}
@@ -247,8 +247,7 @@ func (l *loader) begin(r *resolver.Resolution) (p Progress, err error) {
 
 // used reports whether a decision is to use the bytes of the source where they lie.
 func (l *loader) used(d resolver.Decision) bool {
-	return d.Form.Action == resolver.Keep && !d.Form.Reordered() &&
-		(d.Spec.Domain == tensor.Mapped || l.Memory != nil && d.Spec.Domain == tensor.Heap && d.Spec.Alignment == 1)
+	return d.Form.Residency == resolver.FilePages && (d.Spec.Domain == tensor.Mapped || l.Memory != nil && d.Borrowed())
 }
 
 // tensor brings one tensor into its form and place.
@@ -256,24 +255,40 @@ func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, err
 	if l.used(d) {
 		return l.stored(t)
 	}
-	if d.Form.Action == resolver.Keep && !d.Form.Reordered() {
+	switch {
+	case d.Form.Residency == resolver.PackPages:
+		return skeep.View{}, errors.New("it was decided to be in a pack, and the load has none")
+	case d.Form.Action == resolver.Keep && !d.Form.Reordered():
 		return l.read(t, d.Spec, l.into)
 	}
 	from, err := l.source(t)
 	if err != nil {
 		return skeep.View{}, err
 	}
+	v, err := l.convert(t.Name, from.view, d)
+	return v, errors.Join(err, from.close())
+}
+
+// convert decodes, encodes or re-orders a tensor, as was decided.
+func (l *loader) convert(name string, from skeep.View, d resolver.Decision) (v skeep.View, err error) {
 	c := skeep.Copier{Pool: l.Pool, Trace: l.Trace, Layer: -1}
 	to := l.into.Placing(d.Spec)
-	var v skeep.View
-	if d.Form.Action == resolver.Dequantize {
-		if v, err = c.Materialize(t.Name, from.view, tensor.FormatOf(d.Form.Encoding), to); err == nil {
-			err = overflow(from.view, v)
+	switch {
+	case d.Form.Action == resolver.Dequantize:
+		if v, err = c.Materialize(name, from, tensor.FormatOf(d.Form.Encoding), to); err == nil {
+			err = overflow(from, v)
 		}
-	} else {
-		v, err = c.Prepack(t.Name, from.view, d.Form.Order, to)
+		return v, err
+	case d.Form.Action == resolver.Keep:
+		return c.Prepack(name, from, d.Form.Order, to)
+	case d.Form.Order == tensor.Order{}:
+		return c.Encode(name, from, tensor.FormatOf(d.Form.Encoding), to)
 	}
-	return v, errors.Join(err, from.close())
+	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace)) // for the rows, until they are re-ordered
+	if v, err = c.Encode(name, from, tensor.FormatOf(d.Form.Encoding), scope); err == nil {
+		v, err = c.Prepack(name, v, d.Form.Order, to)
+	}
+	return v, errors.Join(err, scope.Close())
 }
 
 // temporary is a view that serves one conversion.

@@ -64,6 +64,18 @@ func in(form string) []resolver.Override { return []resolver.Override{{Pattern: 
 
 // run returns the logits behind a prompt of 45 tokens and behind each of three more.
 func run(t testing.TB, path string, o Options) (all [][]float32) {
+	return runAs(t, path, o, func(m *Model) {
+		if strings.HasPrefix(o.Overrides[0].Form, "feed") {
+			require.Positive(t, m.Forms().Feed.Weights)
+			require.Positive(t, m.Forms().Reordering)
+		} else {
+			require.Zero(t, m.Forms().Feed)
+		}
+	})
+}
+
+// runAs is run with a look at the model.
+func runAs(t testing.TB, path string, o Options, look func(*Model)) (all [][]float32) {
 	m, err := Open(context.Background(), path, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
@@ -80,12 +92,7 @@ func run(t testing.TB, path string, o Options) (all [][]float32) {
 		all = append(all, slices.Clone(logits))
 	}
 	require.Zero(t, s.Copies(), "operands decoded for want of a kernel")
-	if strings.HasPrefix(o.Overrides[0].Form, "feed") {
-		require.Positive(t, m.Forms().Feed.Weights)
-		require.Positive(t, m.Forms().Reordering)
-	} else {
-		require.Zero(t, m.Forms().Feed)
-	}
+	look(m)
 	return all
 }
 

@@ -45,6 +45,8 @@ func (m *Model) Forms() (f Forms) {
 			continue
 		case d.Form.Action == resolver.Dequantize:
 			into = &f.Dequantized
+		case d.Form.Action == resolver.Requantize:
+			into = &f.Requantized
 		case d.Form.Reordered():
 			into = &f.Feed
 		}
@@ -60,6 +62,7 @@ type Forms struct {
 	Stored      FormCount `json:"stored"`      // as in the file
 	Feed        FormCount `json:"feed"`        // private copies in feed order
 	Dequantized FormCount `json:"dequantized"` // decoded once, at load
+	Requantized FormCount `json:"requantized"` // encoded once, at load
 	Reordering  float64   `json:"reordering"`  // seconds that the load took to make the copies in feed order
 }
 

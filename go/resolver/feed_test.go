@@ -68,11 +68,15 @@ func reordered(t *testing.T, q Request) string {
 			require.Equal(t, tensor.Feed, d.Form.Order)
 			require.Equal(t, d.Stored, d.Form.Encoding)
 			require.NotEqual(t, tensor.Mapped, d.Spec.Domain)
-			name := strings.TrimSuffix(strings.TrimPrefix(d.Name, "blk.0."), ".weight")
-			names = append(names, name)
+			names = append(names, short(d.Name))
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// short is a name without its layer and its kind.
+func short(name string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(name, "blk.0."), ".weight")
 }
 
 // Feed order is for all weights that gain by it, or for none.

@@ -34,35 +34,59 @@ type Action uint8
 // The actions.
 const (
 	Keep       Action = iota // the blocks stay unchanged, possibly in another order
-	Dequantize               // decoded once, at load
+	Dequantize               // decoded once, at load, to a dense type
+	Requantize               // encoded once, at load, in another packed encoding
 	Skip                     // not loaded: the model does not use it
 )
 
-// WeightForm is the form in which a weight will be loaded. Place decides its memory separately. A weight has one form,
-// whatever reads it: products, and look-ups of its rows.
+// Residency says whose bytes a weight's can be.
+type Residency uint8
+
+// The residencies.
+const (
+	Private   Residency = iota // a copy that belongs to the process alone
+	FilePages                  // those of the model's file, unchanged
+	PackPages                  // those of a pack (Request.Pack), which has the blocks in the weight's order
+)
+
+// WeightForm is the form in which a weight will be loaded: what becomes of its elements, in which order its blocks are,
+// and whose bytes they can be. Place decides its memory separately. A weight has one form, whatever reads it: products,
+// and look-ups of its rows.
 type WeightForm struct {
-	Action   Action
-	Encoding tensor.Encoding
-	Order    tensor.Order // as stored (row-major), or the order that the kernel of products is fastest from: feed order
-	Map      bool         // may be file pages: the bytes are those of the file, in the same order
-	Bytes    int64        // in this form
-	Gain     float64      // products of one token in feed order, times as fast as as stored; 0: there is no choice
-	Reason   string
+	Action    Action
+	Encoding  tensor.Encoding
+	Order     tensor.Order // as stored (row-major), or the order that the kernel of products is fastest from: feed order
+	Residency Residency
+	Bytes     int64   // in this form
+	Gain      float64 // products of one token in feed order, times as fast as as stored; 0: there is no choice
+	Reason    string
 }
 
-// Reordered reports whether the weight is a copy of its blocks in another order than that of the file: feed order.
+// Reordered reports whether the weight has the blocks of the file in another order: feed order.
 func (f WeightForm) Reordered() bool { return f.Action == Keep && f.Order != tensor.Order{} }
 
+// Copied reports whether the weight is a private copy of the file's blocks in another order.
+func (f WeightForm) Copied() bool { return f.Reordered() && f.Residency == Private }
+
 func (f WeightForm) String() string {
-	switch {
-	case f.Action == Skip:
+	const feed = " in feed order"
+	text := f.Encoding.String()
+	switch f.Action {
+	case Skip:
 		return "not loaded"
-	case f.Action == Dequantize:
-		return "dequantized to " + f.Encoding.String()
-	case f.Reordered():
-		return f.Encoding.String() + " in feed order"
+	case Dequantize:
+		return "dequantized to " + text
+	case Requantize:
+		text = "requantized to " + text
+	default:
+		if f.Order == (tensor.Order{}) {
+			return text + " as stored"
+		}
 	}
-	return f.Encoding.String() + " as stored"
+	if f.Order != (tensor.Order{}) {
+		text += feed
+	}
+	return text
 }
 
 // RefusedError says that a tensor would have to be dequantized, which a strict profile forbids. Nothing was loaded.
@@ -93,47 +117,71 @@ func (q *Request) form(w Weight, asStored string) (WeightForm, error) {
 	if err := tensor.FormatOf(w.Encoding).Check(); err != nil {
 		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
 	}
-	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Map: true}
+	f := WeightForm{Encoding: w.Encoding, Bytes: w.Bytes, Residency: FilePages}
 	if w.Use&Elementwise != 0 {
 		if w.Encoding == tensor.EncF32 {
 			f.Reason = "its ops read F32"
 			return f, nil
 		}
-		return dequantize(w, tensor.EncF32, "its ops read only F32")
+		return converted(w, tensor.EncF32, "its ops read only F32")
 	}
 	r := q.readers(w)
-	switch {
-	case r.missing != 0:
+	if r.missing != 0 {
 		return q.unreadable(w, r.missing)
+	}
+	return q.ordered(f, w, r, asStored), nil
+}
+
+// ordered gives a form the order of blocks that products are fastest from, with the reason. asStored is as for form;
+// blocks that a pack serves need no memory of their own, so only what an override says keeps those as stored.
+func (q *Request) ordered(f WeightForm, w Weight, r readers, asStored string) WeightForm {
+	reason := ""
+	feed := false
+	switch {
 	case w.Use&Multiplied == 0:
 	case r.feed == nil:
-		f.Reason = r.stored.ISA + " kernel reads it as stored"
+		reason = r.stored.ISA + " kernel reads it as stored"
 	case r.stored == nil:
-		f.Order, f.Map = r.feed.Order, false
-		f.Reason = fmt.Sprintf("%s kernel reads it only in order %s", r.feed.ISA, r.feed.Order)
+		feed, reason = true, fmt.Sprintf("%s kernel reads it only in order %s", r.feed.ISA, r.feed.Order)
 	case r.gain < worthwhile:
-		f.Reason = r.stored.ISA + " kernel reads it as stored; feed order would gain nothing"
+		reason = r.stored.ISA + " kernel reads it as stored; feed order would gain nothing"
 	case asStored != "":
 		f.Gain = r.gain
-		f.Reason = fmt.Sprintf("%s kernel reads it as stored; feed order would be %s, but %s", r.stored.ISA, r.faster, asStored)
+		reason = fmt.Sprintf("%s kernel reads it as stored; feed order would be %s, but %s", r.stored.ISA, r.faster, asStored)
 	default:
-		f.Gain, f.Order, f.Map = r.gain, r.feed.Order, false
-		f.Reason = fmt.Sprintf("%s kernel reads it in order %s, %s", r.feed.ISA, r.feed.Order, r.faster)
+		f.Gain, feed = r.gain, true
+		reason = fmt.Sprintf("%s kernel reads it in order %s, %s", r.feed.ISA, r.feed.Order, r.faster)
 	}
-	return f.gathered(w), nil
+	if feed {
+		f = q.fed(f, w, r)
+	}
+	return f.because(reason).gathered(w)
+}
+
+// fed puts a form into feed order: the blocks of a pack, or else a private copy.
+func (q *Request) fed(f WeightForm, w Weight, r readers) WeightForm {
+	f.Order = r.feed.Order
+	if f.Residency = Private; f.Action == Keep && q.packed(w, f.Order) {
+		f.Residency = PackPages
+	}
+	return f
+}
+
+// because adds to the reason.
+func (f WeightForm) because(reason string) WeightForm {
+	if f.Reason != "" && reason != "" {
+		f.Reason += "; "
+	}
+	f.Reason += reason
+	return f
 }
 
 // gathered adds to the reason what look-ups do.
 func (f WeightForm) gathered(w Weight) WeightForm {
-	const lookups = "rows are decoded when they are looked up"
-	switch {
-	case w.Use&Gathered == 0:
-	case f.Reason == "":
-		f.Reason = lookups
-	default:
-		f.Reason += "; " + lookups
+	if w.Use&Gathered == 0 {
+		return f
 	}
-	return f
+	return f.because("rows are decoded when they are looked up")
 }
 
 // readers is by what a weight can be read as it is: its products as stored and in feed order, on the same activations,
@@ -197,26 +245,36 @@ func (q *Request) reader(e tensor.Encoding, o tensor.Order) (tensor.KernelInfo, 
 	return q.Kernels.Find(tensor.OpMatMulT, e, tensor.EncF32, o)
 }
 
-// unreadable is the form of a weight for which op has no kernel: dense, or refused.
+// unreadable is the form of a weight for which op has no kernel: dense, or refused if that takes more memory.
 func (q *Request) unreadable(w Weight, op tensor.Op) (WeightForm, error) {
-	f, err := dequantize(w, tensor.EncF32, "no "+op.String()+" kernel for "+w.Encoding.String())
-	if err == nil && q.Profile.Strict {
+	f, err := converted(w, tensor.EncF32, "no "+op.String()+" kernel for "+w.Encoding.String())
+	if err == nil && q.Profile.Strict && f.Bytes > w.Bytes {
 		err = &RefusedError{Profile: q.Profile.Name, Tensor: w.Name, Encoding: w.Encoding, Multiple: float64(f.Bytes) / float64(w.Bytes), Op: op.String()}
 	}
 	return f, err
 }
 
-// dequantize returns the form of w decoded to a dense encoding; the cost is appended to the reason.
-func dequantize(w Weight, to tensor.Encoding, reason string) (WeightForm, error) {
+// converted returns the form of w decoded to a dense encoding, or encoded in a packed one; the cost is appended to the
+// reason.
+func converted(w Weight, to tensor.Encoding, reason string) (WeightForm, error) {
 	n, err := tensor.FormatOf(to).Bytes(w.Shape)
 	if err != nil {
 		return WeightForm{}, fmt.Errorf("resolver: tensor %q: %w", w.Name, err)
 	}
 	f := WeightForm{Action: Dequantize, Encoding: to, Bytes: n}
+	if packed(to) {
+		f.Action = Requantize
+	}
 	multiple := math.Inf(1)
 	if w.Bytes > 0 {
 		multiple = float64(n) / float64(w.Bytes)
 	}
 	f.Reason = fmt.Sprintf("%s: %.2f times the stored size", reason, multiple)
 	return f, nil
+}
+
+// packed reports whether an encoding has blocks of several elements.
+func packed(e tensor.Encoding) bool {
+	info, _ := e.Info()
+	return info.BlockElements > 1
 }

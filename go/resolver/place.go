@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/skeep-project/skeep/go/tensor"
@@ -20,6 +21,7 @@ type Platform struct {
 	CanMap    bool   // the source is a file that can be mapped
 	InMemory  bool   // the source's bytes are in memory already and outlive the model
 	CannotWhy string // the reason, when neither holds
+	File      string // whose pages they are, for reasons; "" is "the file"
 }
 
 // Place decides in which kind of memory a need is allocated. File pages are used if the form wants them, the platform
@@ -40,7 +42,7 @@ func Place(n Need, p Profile, platform Platform) tensor.AllocationSpec {
 		why = ", because profile " + p.Name + " does not map files"
 	default:
 		spec.Domain, spec.Alignment = tensor.Mapped, 1
-		spec.Reason = "mapped from the file: no copy, shared, evictable"
+		spec.Reason = "mapped from " + cmp.Or(platform.File, "the file") + ": no copy, shared, evictable"
 		return spec
 	}
 	if n.Bytes >= p.Threshold {

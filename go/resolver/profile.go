@@ -18,12 +18,14 @@ import (
 // Profile describes the limits of a class of devices. The zero value of a field means "no limit" or "off".
 type Profile struct {
 	Name      string          `json:"name"`
-	Budget    int64           `json:"budget"`    // bytes for everything, mapped pages included
+	Budget    int64           `json:"budget"`    // bytes of private memory; see CountMapped
 	Strict    bool            `json:"strict"`    // refuse a model instead of dequantizing or exceeding the budget
 	Map       bool            `json:"map"`       // weights may be file pages
 	Threshold int64           `json:"threshold"` // bytes from which memory is off-heap; below it is Go heap
 	KV        tensor.Encoding `json:"-"`         // of the KV cache
 	KVName    string          `json:"kv"`        // the same, by name
+	// CountMapped says that file pages count against the budget, too, although they can be evicted.
+	CountMapped bool `json:"count_mapped"`
 }
 
 // DefaultThreshold is the size from which memory is allocated outside of the Go heap. Smaller pieces have no measurable
@@ -82,8 +84,8 @@ func Default(memory int64) (Profile, string) {
 	return p, why
 }
 
-// ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, threshold (bytes), kv (f32, f16,
-// bf16). An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
+// ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, count_mapped, threshold (bytes), kv
+// (f32, f16, bf16). An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
 // desktop profile. Every error wraps ErrProfile or is an error of r.
 func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	if r == nil {
@@ -130,7 +132,7 @@ func (p *Profile) read(r io.Reader) error {
 		want string
 	}{
 		"name": {&p.Name, "a text"}, "budget": {&p.Budget, bytes}, "strict": {&p.Strict, "true or false"},
-		"map": {&p.Map, "true or false"}, "threshold": {&p.Threshold, bytes}, "kv": {&p.KVName, "a text: f32, f16 or bf16"},
+		"map": {&p.Map, "true or false"}, "count_mapped": {&p.CountMapped, "true or false"}, "threshold": {&p.Threshold, bytes}, "kv": {&p.KVName, "a text: f32, f16 or bf16"},
 	}
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %w", ErrProfile, fmt.Errorf(format, args...))

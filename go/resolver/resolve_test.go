@@ -90,11 +90,16 @@ func TestStrictProfileRefusesBeforeLoading(t *testing.T) {
 	require.Equal(t, "dequantized to F32", d.Form.String())
 
 	q.Profile.Budget = 1 << 20
-	_, err = Resolve(q)
+	r, err = Resolve(q)
 	var budget *BudgetError
 	require.ErrorAs(t, err, &budget)
 	require.EqualValues(t, 1<<20, budget.Budget)
-	require.Equal(t, "blk.0.attn_v.weight", budget.Largest)
+	require.Equal(t, "kv", budget.Largest)
+	require.EqualValues(t, 1<<20, budget.Bytes)
+	require.EqualValues(t, 1024*32*22+2*1024*2+1<<20+64, budget.Counted, "without the weight that an override decides")
+	require.Equal(t, budget.Counted+256*1024*4, budget.Private)
+	require.Positive(t, budget.Mapped)
+	require.NotNil(t, r, "what would have been needed")
 	q.Profile.Strict = false // the others say it in explain and go on
 	_, err = Resolve(q)
 	require.NoError(t, err)
@@ -121,7 +126,7 @@ func TestPrecedence(t *testing.T) {
 		{nil, "Q4_0 as stored", tensor.Mapped},
 		{[]Override{{Pattern: "*", Form: "f16"}}, "dequantized to F16", tensor.OffHeap},
 		{[]Override{{Pattern: name, Form: "keep"}, {Pattern: "*", Form: "f16"}}, "Q4_0 as stored", tensor.Mapped},
-		{[]Override{{Pattern: "blk.*", Form: "bf16"}, {Pattern: "blk.0.*", Form: "f32", Place: "heap"}}, "dequantized to F32", tensor.Heap},
+		{[]Override{{Pattern: "*.weight", Form: "f16"}, {Pattern: "blk.0.*", Form: "f32", Place: "heap"}}, "dequantized to F32", tensor.Heap},
 		{[]Override{{Pattern: name, Place: "offheap"}}, "Q4_0 as stored", tensor.OffHeap},
 		{DenseF32OnHeap(), "dequantized to F32", tensor.Heap},
 	} {
@@ -160,6 +165,9 @@ func TestImpossibleOverrides(t *testing.T) {
 		{Pattern: "blk.0.attn_v.weight", Place: "mapped", Form: "f32"}, // not the file's bytes
 		{Pattern: "kv", Place: "mapped"},
 		{Pattern: "nomatch*", Form: "f32"}, // a typo
+		{Pattern: "*", Form: "f32+f16"}, {Pattern: "*", Form: "feed+stored"}, {Pattern: "*", Form: "f32+"}, {Pattern: "*", Form: "i32"}, {Pattern: "*", Form: "a8"},
+		{Pattern: "blk.0.attn_q.weight", Form: "q5_k"},    // no kernel, no encoder
+		{Pattern: "blk.0.attn_norm.weight", Form: "bf16"}, // its ops read F32
 	} {
 		q := request(t, "desktop", small)
 		q.Overrides = []Override{o}

@@ -24,7 +24,7 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 	load := string(model.LoadMap)
 	f := c.Flags()
 	f.StringVar(&name, "profile", "", "device profile: "+strings.Join(resolver.ProfileNames(), ", ")+", or a JSON file (default: chosen by the memory of this machine)")
-	f.StringArrayVar(&forms, "form", nil, "form of the tensors whose name matches a pattern: 'PATTERN=stored|feed|keep|f32|f16|bf16' (stored, feed: order of the blocks); may be repeated; any other pattern beats '*', otherwise the last match wins")
+	f.StringArrayVar(&forms, "form", nil, "form of the tensors whose name matches a pattern: 'PATTERN=FORM', where FORM is keep, f32, f16, bf16 or a packed encoding such as q4_0, or an order (stored, feed), or both ('q4_0+feed'); may be repeated; any other pattern beats '*', otherwise the last match wins")
 	f.StringArrayVar(&places, "place", nil, "memory for the tensors whose name matches a pattern: 'PATTERN=heap|offheap|mapped'; may be repeated; any other pattern beats '*', otherwise the last match wins")
 	f.IntVarP(&o.Threads, "threads", "t", 0, "number of compute threads (default: the performance cores that this process may use)")
 	f.IntVar(&o.Context, "ctx", 0, "maximum number of tokens in the context (default: the model's own maximum, but not more than 4096)")

@@ -292,6 +292,9 @@ func summarize(w io.Writer, r *resolver.Resolution) {
 		}
 		fmt.Fprintf(w, "  %s, %s, %s: %s\n", what, k.place, resolver.Size(bytes[k]), k.reason)
 	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, "note:", note)
+	}
 }
 
 func summarizeRun(w io.Writer, m *model.Model, r runResult) {
@@ -323,7 +326,7 @@ func describeForms(f model.Forms) string {
 		form string
 		more string
 	}{
-		{f.Feed, "in feed order", fmt.Sprintf(", re-ordered in %.2f s", f.Reordering)}, {f.Stored, "as stored", ""}, {f.Dequantized, "decoded at load", ""},
+		{f.Feed, "in feed order", fmt.Sprintf(", re-ordered in %.2f s", f.Reordering)}, {f.Stored, "as stored", ""}, {f.Dequantized, "decoded at load", ""}, {f.Requantized, "encoded at load", ""},
 	} {
 		if p.n.Weights > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s%s)", p.n.Weights, p.form, resolver.Size(p.n.Bytes), p.more))

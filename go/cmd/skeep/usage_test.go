@@ -251,7 +251,7 @@ func TestStatus(t *testing.T) {
 		{0, "", ""}, {0, "help", ""}, {0, "help run", ""}, {0, "help completion bash", ""}, {0, "completion", ""}, {0, "completion bash", ""}, {0, "run -h", ""},
 		{0, "run", ""}, // an empty pipe is no prompt: the model's own example
 		{0, "run -n 1 -n 1", "1+1="}, {0, "run --ids 1,2,,3 -n 1", ""}, {0, "tokenize", ""}, {0, "tokenize --decode", ""},
-		{0, "run -p 1+1= --form *=f32 --form *=f16 --trace /dev/null", ""},
+		{0, "run -p 1+1= --form *=f32 --form blk.*=f16 --trace /dev/null", ""},
 		{1, "explain --profile tight.json", ""}, {1, "run -p x --profile tight.json", ""},
 	} {
 		code, _, stderr := w.run(strings.Fields(x.args), func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(x.stdin) })
