@@ -74,6 +74,8 @@ func TestNilArguments(t *testing.T) {
 	)
 	calls := map[string]func() error{
 		"arch: func Describe(Header) (*Model, error)":                          func() error { _, err := arch.Describe(noHeader); return err },
+		"arch: func Measure(Header) (*Sizes, error)":                           func() error { _, err := arch.Measure(noHeader); return err },
+		"arch: func Override(Header, map[string]string) (Header, error)":       func() error { _, err := arch.Override(noHeader, nil); return err },
 		"gguf: func (*File) Check(context.Context, string) ([]Finding, error)": func() error { _, err := f.Check(none, first); return err },
 		"gguf: func (*File) ReadTensor(string, io.Writer) error":               func() error { return f.ReadTensor(first, nil) },
 		"gguf: func (*Writer) CopyFrom(context.Context, *File) error":          func() error { return w.CopyFrom(none, f) },

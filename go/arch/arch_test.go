@@ -537,7 +537,7 @@ func TestCaches(t *testing.T) {
 		require.Equal(t, tensor.ShapeOf(3, 4, int64(c.want), 16), k)
 		require.Equal(t, tensor.ShapeOf(3, 4, int64(c.want), 8), v)
 	}
-	m := &Model{Layers: []Layer{{Heads: 8, KVHeads: 4, KeyDim: 16, ValueDim: 8}, {}, {Heads: 8, KVHeads: 4, KeyDim: 16, ValueDim: 8, Window: 32}}}
+	m := &Geometry{Layers: []Layer{{Heads: 8, KVHeads: 4, KeyDim: 16, ValueDim: 8}, {}, {Heads: 8, KVHeads: 4, KeyDim: 16, ValueDim: 8, Window: 32}}}
 	kv := KV{Context: 128, Chunk: 32, Sequences: 1}
 	n, err := m.KVBytes(kv, tensor.Dense(tensor.F16))
 	require.NoError(t, err)
@@ -558,7 +558,7 @@ func TestLayerBytes(t *testing.T) {
 	require.EqualValues(t, layer, m.LayerBytes(1, 1))
 	require.EqualValues(t, 100*2*256+pad(100*200)+pad(100*a8(64)), m.LayerBytes(1, 100))
 	require.Less(t, describe(t, tiny()).LayerBytes(8, 1), describe(t, gemma()).LayerBytes(8, 1))
-	huge := &Model{Width: maxWidth, Vocab: maxVocab, Layers: make([]Layer, maxLayers), ExpertsUsed: maxExperts}
+	huge := &Geometry{Width: maxWidth, Vocab: maxVocab, Layers: make([]Layer, maxLayers), ExpertsUsed: maxExperts}
 	for i := range huge.Layers {
 		huge.Layers[i] = Layer{Heads: maxHeads, KVHeads: maxHeads, KeyDim: maxHeadDim, ValueDim: maxHeadDim, FF: maxFF}
 	}

@@ -29,7 +29,7 @@ var gemma3 = family{
 }
 
 func describeGemma3(m *Model, r *reader) {
-	local := r.localLayers(len(m.Layers))
+	local := r.localLayers(len(m.Layers), int(r.absent("attention.sliding_window_pattern")))
 	base, _ := r.float("rope.freq_base_swa", 1, 1e12)
 	_, scaled := r.float("attention.scale", 1e-6, 1e6)
 	if r.err != nil {
@@ -49,8 +49,9 @@ func describeGemma3(m *Model, r *reader) {
 	})
 }
 
-// localLayers reads which layers see no more than the window: all but every so manieth, or those of a list.
-func (r *reader) localLayers(layers int) []bool {
+// localLayers reads which layers see no more than the window: all but every so manieth (as usual if the file does not
+// say, 0: all), or those of a list.
+func (r *reader) localLayers(layers, usual int) []bool {
 	const name = "attention.sliding_window_pattern"
 	local := make([]bool, layers)
 	key, v := r.find(name)
@@ -68,9 +69,12 @@ func (r *reader) localLayers(layers int) []bool {
 			return local
 		}
 	}
-	period, _ := r.count(name, 1, maxLayers)
+	period, given := r.count(name, 1, maxLayers)
+	if !given {
+		period = usual
+	}
 	for i := range local {
-		local[i] = period > 0 && i%period != period-1 // 0 after an error
+		local[i] = period == 0 || i%period != period-1
 	}
 	return local
 }

@@ -110,9 +110,9 @@ func (r *reader) count(name string, low, high int) (n int, given bool) {
 	return r.integer(key, v, low, high), true
 }
 
-// perLayer reads an integer that is one for all layers, or an array of one each; nil when it is absent. Only in an
-// array may it be zero.
-func (r *reader) perLayer(name string, layers, high int) []int {
+// perLayer reads an integer that is one for all layers, then at least low, or an array of one each, which may be zero;
+// nil when it is absent.
+func (r *reader) perLayer(name string, layers, low, high int) []int {
 	key, v := r.find(name)
 	if v == nil {
 		return nil
@@ -120,7 +120,7 @@ func (r *reader) perLayer(name string, layers, high int) []int {
 	all := make([]int, layers)
 	a, ok := v.Array()
 	if !ok {
-		n := r.integer(key, v, 1, high)
+		n := r.integer(key, v, low, high)
 		for i := range all {
 			all[i] = n
 		}
@@ -160,12 +160,12 @@ func (r *reader) model(m *Model, f family) {
 	m.Context, _ = r.count("context_length", 1, maxContext)
 	m.Width, _ = r.count("embedding_length", 1, maxWidth)
 	eps, _ := r.float("attention.layer_norm_rms_epsilon", 1e-12, 1)
-	heads := r.perLayer("attention.head_count", layers, maxHeads)
-	kvHeads := r.perLayer("attention.head_count_kv", layers, maxHeads)
+	heads := r.perLayer("attention.head_count", layers, 1, maxHeads)
+	kvHeads := r.perLayer("attention.head_count_kv", layers, 1, maxHeads)
 	if kvHeads == nil {
 		kvHeads = heads
 	}
-	ff := r.perLayer("feed_forward_length", layers, maxFF)
+	ff := r.perLayer("feed_forward_length", layers, 1, maxFF)
 	window, _ := r.count("attention.sliding_window", 0, maxContext)
 	softcap, _ := r.float("attn_logit_softcapping", 0, 1e6)
 	finalSoftcap, _ := r.float("final_logit_softcapping", 0, 1e6)

@@ -19,23 +19,33 @@ type Layer struct {
 	AttnScale         float32           // of q·k
 	AttnSoftcap       float32           // 0 = none
 	QKNorm, PostNorms bool              // has norms of queries and keys; has norms after attention and feed-forward
+
+	// What Measure finds in architectures that Describe does not know.
+	Latent bool            // values are the first ValueDim elements of the keys, and have no cache of their own
+	Shared bool            // reads the caches of an earlier layer, and has none
+	State  [2]tensor.Shape // of each sequence, F32: what a convolution and a recurrence remember; rank 0 = nothing
+}
+
+// Geometry is the sizes of a model that its memory depends on, beside its weights.
+type Geometry struct {
+	Arch        string
+	Context     int // number of positions that the model was trained for
+	Width       int // of the residual stream
+	Vocab       int
+	Layers      []Layer
+	Experts     int // number of experts; 0: the feed-forward part is dense
+	ExpertsUsed int
 }
 
 // Model is the description of a model from its file's metadata. It is immutable.
 type Model struct {
-	Arch         string
-	Name         string // general.name, or ""
-	Context      int    // number of positions that the model was trained for
-	Width        int    // of the residual stream
-	Vocab        int
-	Layers       []Layer
+	Geometry
+	Name         string  // general.name, or ""
 	Eps          float32 // of the RMS norms
 	EmbedScale   float32 // of embeddings; 1 = none
 	Activation   tensor.GLUForm
 	FinalSoftcap float32 // of logits; 0 = none
-	Experts      int     // number of experts; 0: the feed-forward part is dense
-	ExpertsUsed  int
-	TiedHead     bool // the embedding table is also the output head
+	TiedHead     bool    // the embedding table is also the output head
 
 	// Tensors lists every tensor that the family defines, in the order of the model, including absent optional ones.
 	Tensors []Tensor
@@ -92,7 +102,7 @@ func Describe(h Header) (*Model, error) {
 	}
 	r.prefix, r.keys = name+".", f.keys
 	r.refuse(r.prefix, FactsOf(name))
-	m := &Model{Arch: name, Name: r.text("general.name", false), Activation: f.activation, EmbedScale: 1}
+	m := &Model{Geometry: Geometry{Arch: name}, Name: r.text("general.name", false), Activation: f.activation, EmbedScale: 1}
 	r.model(m, f)
 	if f.facts != nil && r.err == nil {
 		f.facts(m, r)
