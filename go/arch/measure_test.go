@@ -171,7 +171,7 @@ func TestLayersThatShareCachesHaveNone(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-// Cases D08 and D10.
+// Case D08. Case D10.
 func TestQuantizedCachesCountBlocks(t *testing.T) {
 	g := &Geometry{Layers: []Layer{{Heads: 8, KVHeads: 8, KeyDim: 128, ValueDim: 128}}}
 	for e, bytes := range map[tensor.Encoding]int64{tensor.Q8_0: 34, tensor.Q4_0: 18, tensor.Q5_1: 24, tensor.IQ4_NL: 18} {
