@@ -15,6 +15,7 @@ import (
 	"github.com/skeep-project/skeep/go/export/irpa"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/load"
+	"github.com/skeep-project/skeep/go/load/pack"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
@@ -35,7 +36,9 @@ var sentinels = map[string]error{
 	"irpa.ErrUnsupported": irpa.ErrUnsupported,
 	"model.ErrBusy":       model.ErrBusy, "model.ErrMoved": model.ErrMoved, "model.ErrOption": model.ErrOption, "model.ErrRanged": model.ErrRanged,
 	"model.ErrUnsupported": model.ErrUnsupported,
-	"quant.ErrArgument":    quant.ErrArgument, "quant.ErrUnsupported": quant.ErrUnsupported,
+	"pack.ErrChanged":      pack.ErrChanged, "pack.ErrDamaged": pack.ErrDamaged, "pack.ErrIgnored": pack.ErrIgnored, "pack.ErrNone": pack.ErrNone,
+	"pack.ErrSpace":     pack.ErrSpace,
+	"quant.ErrArgument": quant.ErrArgument, "quant.ErrUnsupported": quant.ErrUnsupported,
 	"resolver.ErrOverride": resolver.ErrOverride, "resolver.ErrProfile": resolver.ErrProfile,
 	"sample.ErrLogits": sample.ErrLogits, "sample.ErrParams": sample.ErrParams,
 	"skeep.ErrAbsent": skeep.ErrAbsent, "skeep.ErrArgument": skeep.ErrArgument, "skeep.ErrBounds": skeep.ErrBounds, "skeep.ErrBusy": skeep.ErrBusy,
@@ -49,7 +52,7 @@ var sentinels = map[string]error{
 
 var typedErrors = []error{
 	&arch.Error{}, &arch.MissingTensorsError{}, &arch.UnknownArchError{}, &exec.Error{}, &exec.OperandError{}, &gguf.Error{}, &irpa.Error{}, &load.OverflowError{},
-	&model.ContextError{}, &model.RewindError{}, &quant.Error{}, &quant.TypeError{}, &resolver.BudgetError{}, &resolver.RefusedError{},
+	&model.ContextError{}, &model.RewindError{}, &pack.Error{}, &quant.Error{}, &quant.TypeError{}, &resolver.BudgetError{}, &resolver.RefusedError{},
 	&skeep.Error{}, &skeep.ValueError{}, &tensor.EncodingError{}, &tensor.LayoutError{}, &tensor.ShapeError{}, &tokenizer.Error{},
 	&tokenizer.PreError{},
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/skeep-project/skeep/go/export/irpa"
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/load"
+	"github.com/skeep-project/skeep/go/load/pack"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/quant"
 	"github.com/skeep-project/skeep/go/resolver"
@@ -92,9 +93,15 @@ func TestNilArguments(t *testing.T) {
 			_, err := gguf.WriteSplit(out, gguf.HeaderOf(f), gguf.PartLimits{}, nil)
 			return err
 		},
-		"irpa: func NewWriter(io.Writer, *Plan) (*Writer, error)":       func() error { _, err := irpa.NewWriter(nil, &irpa.Plan{}); return err },
-		"irpa: NewWriter without a plan":                                func() error { _, err := irpa.NewWriter(&bytes.Buffer{}, nil); return err },
-		"irpa: func Read(io.ReaderAt, int64, string) (*Archive, error)": func() error { _, err := irpa.Read(nil, 100, "x"); return err },
+		"irpa: func NewWriter(io.Writer, *Plan) (*Writer, error)":                   func() error { _, err := irpa.NewWriter(nil, &irpa.Plan{}); return err },
+		"irpa: NewWriter without a plan":                                            func() error { _, err := irpa.NewWriter(&bytes.Buffer{}, nil); return err },
+		"irpa: func Read(io.ReaderAt, int64, string) (*Archive, error)":             func() error { _, err := irpa.Read(nil, 100, "x"); return err },
+		"pack: func Find(context.Context, *gguf.File, Options) (*Pack, error)":      func() error { _, err := pack.Find(none, f, pack.Options{}); return err },
+		"pack: Find without a file":                                                 func() error { _, err := pack.Find(ctx, nil, pack.Options{}); return err },
+		"pack: func Make(context.Context, *gguf.File, Options) (*Result, error)":    func() error { _, err := pack.Make(none, f, pack.Options{}); return err },
+		"pack: Make without a file":                                                 func() error { _, err := pack.Make(ctx, nil, pack.Options{}); return err },
+		"pack: func Verify(context.Context, string, func(done, total int64)) error": func() error { return pack.Verify(none, file, nil) },
+		"pack: func Wanted(*gguf.File) ([]Tensor, error)":                           func() error { _, err := pack.Wanted(nil); return err },
 		"load: func Load(context.Context, Source, *resolver.Resolution, *skeep.ModelScope, Options) (*Weights, error)": func() error {
 			_, err := load.Load(none, source, m.Resolution(), scope, load.Options{})
 			return err

@@ -35,7 +35,12 @@ func readers(t *testing.T) map[string]func(v View) error {
 			return into(c.Materialize("copy", v, tensor.Dense(tensor.F32), Ambient()))
 		},
 		"Copier.Prepack": func(v View) error { return into(c.Prepack("copy", v, tensor.Order{}, Ambient())) },
-		"Copier.Encode":  func(v View) error { return into(c.Encode("copy", v, tensor.FormatOf(tensor.Q8_0), Ambient())) },
+		"Copier.PrepackTo": func(v View) error {
+			y, err := Ambient().Alloc("copy", v.Format(), v.Shape())
+			require.NoError(t, err)
+			return c.PrepackTo(v, y)
+		},
+		"Copier.Encode": func(v View) error { return into(c.Encode("copy", v, tensor.FormatOf(tensor.Q8_0), Ambient())) },
 		"Copier.EncodeTo": func(v View) error {
 			y, err := Ambient().Alloc("copy", tensor.FormatOf(tensor.Q8_0), v.Shape())
 			require.NoError(t, err)

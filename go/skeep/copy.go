@@ -79,6 +79,21 @@ func (c Copier) Prepack(name string, v View, o tensor.Order, into Scope) (View, 
 	return c.run(op, trace.Prepack, name, v, v.desc.Format, l, into)
 }
 
+// PrepackTo is Prepack into an existing tensor y of the same format and shape, whose layout says the order.
+func (c Copier) PrepackTo(v, y View) error {
+	const op = "prepack"
+	switch {
+	case v.storage == nil:
+		return v.absent(op)
+	case y.storage == nil:
+		return y.absent(op)
+	case v.desc.Format != y.desc.Format:
+		return y.fail(op, ErrFormat, "from "+v.desc.Format.String()+" to "+y.desc.Format.String())
+	}
+	y.MarkWritten()
+	return c.fill(op, trace.Prepack, y.Name(), v, y)
+}
+
 // run fills a new tensor: blocks move as they are, anything else is converted.
 func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Format, l tensor.Layout, into Scope) (View, error) {
 	if into == nil {
@@ -88,10 +103,19 @@ func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Fo
 	if err != nil {
 		return View{}, err
 	}
+	if err := c.fill(op, kind, name, v, y); err != nil {
+		into.discard(y)
+		return View{}, err
+	}
+	return y, nil
+}
+
+// fill copies the elements of v into y, which the trace knows by name.
+func (c Copier) fill(op string, kind trace.Kind, name string, v, y View) error {
 	e := trace.Event{Kind: kind, Name: op, Tensor: name, Layer: c.Layer, Bytes: int64(y.desc.Bytes)}
 	if c.Trace.Enabled() {
 		e.Start = time.Now()
-		e.Detail = v.desc.Format.String() + " " + v.desc.Layout.Order.String() + " -> " + f.String() + " " + l.Order.String()
+		e.Detail = v.desc.Format.String() + " " + v.desc.Layout.Order.String() + " -> " + y.desc.Format.String() + " " + y.desc.Layout.Order.String()
 	}
 	var st core.Status
 	if y.desc.Layout.Block > 1 {
@@ -101,16 +125,15 @@ func (c Copier) run(op string, kind trace.Kind, name string, v View, f tensor.Fo
 	}
 	runtime.KeepAlive(v.storage)
 	runtime.KeepAlive(y.storage)
-	if st.Code != core.OK {
-		into.discard(y)
-		if st.Operand == 1 {
-			return View{}, y.wrap(op, st)
-		}
-		return View{}, v.wrap(op, st)
+	switch {
+	case st.Code != core.OK && st.Operand == 1:
+		return y.wrap(op, st)
+	case st.Code != core.OK:
+		return v.wrap(op, st)
 	}
 	if c.Trace.Enabled() {
 		e.Elapsed = time.Since(e.Start)
 	}
 	c.Trace.Emit(e)
-	return y, nil
+	return nil
 }

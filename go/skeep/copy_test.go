@@ -191,3 +191,41 @@ func TestCopyWithinAStepAllocatesNothing(t *testing.T) {
 	step()
 	require.Zero(t, testing.AllocsPerRun(20, step))
 }
+
+// Whole panels of rows have the same place in both orders, so a weight can be re-ordered in pieces of them.
+func TestPrepackToInPieces(t *testing.T) {
+	pool := newPool(t)
+	f := tensor.FormatOf(tensor.Q4_K)
+	v := weight(t, f, 37, 3*256)
+	whole, err := Prepack(pool, "whole", v, tensor.Feed, Ambient())
+	require.NoError(t, err)
+	want, got := make([]byte, v.Bytes()), make([]byte, v.Bytes())
+	_, err = whole.Storage().ReadAt(want, 0)
+	require.NoError(t, err)
+	c := Copier{Pool: pool, Trace: trace.NewRecorder(4), Layer: -1}
+	for row := int64(0); row < 37; row += 32 {
+		rows := min(32, 37-row)
+		x, err := v.Narrow(0, row, rows)
+		require.NoError(t, err)
+		l, err := tensor.LayoutOf(f, tensor.ShapeOf(rows, 3*256), tensor.Feed)
+		require.NoError(t, err)
+		size := rows * v.Bytes() / 37
+		s, err := Borrow("piece", got[row*v.Bytes()/37:][:size])
+		require.NoError(t, err)
+		y, err := s.ViewLayout("piece", 0, f, l)
+		require.NoError(t, err)
+		require.NoError(t, c.PrepackTo(x, y))
+		require.NoError(t, s.Close())
+	}
+	require.Equal(t, want, got)
+	require.EqualValues(t, 2, c.Trace.Total(trace.Prepack).Count)
+	require.Equal(t, v.Bytes(), c.Trace.Total(trace.Prepack).Bytes)
+	y, err := Ambient().Alloc("other", tensor.FormatOf(tensor.Q6_K), v.Shape())
+	require.NoError(t, err)
+	require.ErrorIs(t, c.PrepackTo(v, y), ErrFormat)
+	y, err = Ambient().Alloc("other", f, tensor.ShapeOf(36, 3*256))
+	require.NoError(t, err)
+	require.ErrorIs(t, c.PrepackTo(v, y), ErrShape)
+	require.ErrorIs(t, c.PrepackTo(View{}, y), ErrAbsent)
+	require.ErrorIs(t, c.PrepackTo(v, View{}), ErrAbsent)
+}

@@ -89,7 +89,7 @@ multiplied as they are, from the pages of the file or from a copy whose blocks a
 		SilenceUsage:  true,
 	}
 	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
-		benchCommand(), quantizeCommand(), synthCommand())
+		benchCommand(), quantizeCommand(), synthCommand(), packCommand(), cacheCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(shown.Line(err.Error())) })
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

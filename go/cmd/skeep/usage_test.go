@@ -171,6 +171,17 @@ var misuse = []struct {
 	{"quantize missing.gguf ~ --type q8_0", "", `argument 2 is empty`},
 	{"quantize missing.gguf a b --type q8_0", "", `received 3`},
 	{"synth", "", `received 0`},
+	{"pack", "", `received 0`},
+	{"pack missing.gguf more", "", `received 2`},
+	{"pack missing.gguf", "", `missing.gguf: no such file`},
+	{"pack missing.gguf --output yaml", "", `output format "yaml", want`},
+	{"pack tiny.gguf --threads -1", "", `-1 threads, want`},
+	{"cache nope", "", `unknown command "nope"`},
+	{"cache ls more", "", `unknown command "more"`},
+	{"cache rm", "", `want the names of packs, or --all`},
+	{"cache rm tiny.gguf", "", `not the name of a pack`},
+	{"cache rm ../tiny.gguf", "", `not the name of a pack`},
+	{"cache verify ./missing.irpa", "", `missing.irpa: no such file`},
 	{"synth ~", "", `argument 1 is empty`},
 }
 

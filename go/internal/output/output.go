@@ -121,6 +121,15 @@ func (o *File) Write(b []byte) (int, error) {
 	return n, as(o.target.path, err)
 }
 
+// Retarget changes where the file will be to a name in the same folder: for a name that is known only when the bytes are.
+func (o *File) Retarget(path string) error {
+	t, err := Find(path)
+	if err == nil {
+		o.target = t
+	}
+	return err
+}
+
 // Commit makes the bytes last and gives the file its name; see the function of that name.
 func (o *File) Commit() error { return Commit(o) }
 

@@ -39,7 +39,12 @@ func stem(base string) string {
 // removeLeftovers removes the temporaries of a path that nobody writes any more. It fails silently: a leftover is in
 // nobody's way.
 func removeLeftovers(path string) {
-	dir := filepath.Dir(path)
+	RemoveLeftovers(filepath.Dir(path), func(name string) bool { return name == stem(filepath.Base(path)) })
+}
+
+// RemoveLeftovers removes the temporaries in a folder that nobody writes any more, of the files whose names of is true
+// for (long names come cut). It fails silently.
+func RemoveLeftovers(dir string, of func(name string) bool) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return
@@ -47,9 +52,9 @@ func removeLeftovers(path string) {
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
 	for _, name := range names {
-		rest, ours := strings.CutPrefix(name, stem(filepath.Base(path))+mark)
-		rest, whole := strings.CutSuffix(rest, end)
-		if !ours || !whole || len(rest) != digits || strings.Trim(rest, "0123456789abcdef") != "" {
+		rest, ours := strings.CutSuffix(name, end)
+		at := len(rest) - digits - len(mark)
+		if !ours || at < 0 || !strings.HasPrefix(rest[at:], mark) || strings.Trim(rest[at+len(mark):], "0123456789abcdef") != "" || !of(rest[:at]) {
 			continue
 		}
 		name = filepath.Join(dir, name)
