@@ -88,7 +88,7 @@ func TestFeedOrder(t *testing.T) {
 		require.Equal(t, sum, rec.Total(trace.Prepack).Bytes, name)
 		require.Equal(t, int64(0), steps[0].Done)
 		require.NotEmpty(t, steps[0].Tensor)
-		require.Equal(t, load.Progress{Done: private, Total: private}, steps[len(steps)-1], name)
+		require.Equal(t, load.Progress{Work: "loading", Done: private, Total: private}, steps[len(steps)-1], name)
 		require.NoError(t, scope.Close())
 	}
 }

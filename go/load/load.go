@@ -18,6 +18,7 @@ import (
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/internal/ended"
+	"github.com/skeep-project/skeep/go/load/pack"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -113,12 +114,16 @@ type Options struct {
 	// Available is how many bytes of memory can be had; 0: unknown. If the copies of re-ordered weights need more, Load
 	// fails before it reads any payload.
 	Available int64
+	// Pack is the open pack that the resolution was made with; nil if there was none. It may be closed after the load.
+	Pack *pack.Pack
 	// Progress is called before each weight that is not used in place, and at the end.
 	Progress func(Progress)
 }
 
-// Progress says how far a load is. Bytes are those of the weights that are not used in place, in their new forms.
+// Progress says how far a load is. Bytes are those of the weights that are not used in place, in their new forms; before the
+// load, while a pack is made or looked for, those of the model that were read.
 type Progress struct {
+	Work        string // "loading"; before that "reading" or "packing"
 	Tensor      string // the next one; "" at the end
 	Done, Total int64
 }
@@ -143,7 +148,7 @@ func (w *Weights) View(name string) (v skeep.View, ok bool) {
 	return v, ok
 }
 
-// Mappings lists the mapped files that weights alias, one for each part.
+// Mappings lists the mapped files that weights alias: parts of the model, and the pack.
 func (w *Weights) Mappings() []*skeep.Storage { return w.maps }
 
 // Reordered is how many weights are private copies in feed order, and how long it took to make them.
@@ -155,6 +160,7 @@ type loader struct {
 	Options
 	into   *skeep.ModelScope
 	parts  map[int]*skeep.Storage // by part: the mapping, or the borrowed memory
+	packed *skeep.Storage         // the mapping of the pack, once it is needed
 	out    *Weights
 	pages  bool        // whether what is converted may be read from file pages
 	direct *directFile // of the part read last, in a direct load
@@ -194,14 +200,14 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 		if d.Form.Action == resolver.Skip {
 			continue
 		}
-		copied := !l.used(d)
+		copied := !l.used(d) && d.Form.Residency != resolver.PackPages
 		if copied && o.Progress != nil {
 			progress.Tensor = t.Name
 			o.Progress(progress)
 		}
 		start := time.Now()
 		v, err := l.tensor(t, d)
-		if errors.Is(err, gguf.ErrChanged) {
+		if errors.Is(err, gguf.ErrChanged) || errors.Is(err, pack.ErrChanged) {
 			err = fmt.Errorf("%w: %w", skeep.ErrChanged, err)
 		}
 		if err != nil {
@@ -228,10 +234,11 @@ func Load(ctx context.Context, s Source, r *resolver.Resolution, into *skeep.Mod
 
 // begin sees how weights may be read, sums what is to be done, and checks that there is memory for it.
 func (l *loader) begin(r *resolver.Resolution) (p Progress, err error) {
+	p.Work = "loading"
 	l.pages = r.Profile.Map && l.Platform().CanMap
 	reordered := int64(0)
 	for _, d := range r.Decisions {
-		if d.IsWeight && d.Form.Action != resolver.Skip && !l.used(d) {
+		if d.IsWeight && d.Form.Action != resolver.Skip && d.Form.Residency != resolver.PackPages && !l.used(d) {
 			p.Total += d.Form.Bytes
 		}
 		if d.Form.Copied() {
@@ -257,7 +264,7 @@ func (l *loader) tensor(t arch.TensorInfo, d resolver.Decision) (skeep.View, err
 	}
 	switch {
 	case d.Form.Residency == resolver.PackPages:
-		return skeep.View{}, errors.New("it was decided to be in a pack, and the load has none")
+		return l.fromPack(t, d)
 	case d.Form.Action == resolver.Keep && !d.Form.Reordered():
 		return l.read(t, d.Spec, l.into)
 	}
@@ -328,6 +335,29 @@ func (l *loader) source(t arch.TensorInfo) (temporary, error) {
 		return temporary{}, errors.Join(err, scope.Close())
 	}
 	return temporary{v, scope}, nil
+}
+
+// fromPack is a tensor's bytes where the pack has them: an alias of its mapping.
+func (l *loader) fromPack(t arch.TensorInfo, d resolver.Decision) (skeep.View, error) {
+	if l.Pack == nil || !l.Pack.Serves(t.Name, t.Encoding, d.Form.Order) {
+		return skeep.View{}, errors.New("it was decided to be in a pack, and the load has none that serves it")
+	}
+	w, _ := l.Pack.Tensor(t.Name)
+	if l.packed == nil {
+		s, err := skeep.Map(l.Pack.Path, l.Pack.OSFile(), 0, l.Pack.Bytes, skeep.In(l.into), skeep.WithTrace(l.Trace))
+		if changed := l.Pack.Unchanged(); changed != nil { // after the mapping, as for parts
+			return skeep.View{}, changed
+		}
+		if err != nil {
+			return skeep.View{}, err
+		}
+		l.packed, l.out.maps = s, append(l.out.maps, s)
+	}
+	layout, err := tensor.LayoutOf(tensor.FormatOf(t.Encoding), t.Shape, w.Order)
+	if err != nil {
+		return skeep.View{}, err
+	}
+	return l.packed.ViewLayout(t.Name, w.Offset, tensor.FormatOf(t.Encoding), layout)
 }
 
 // stored is a tensor's bytes where the source has them: an alias of the part's mapping or memory.

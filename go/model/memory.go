@@ -47,6 +47,8 @@ func (m *Model) Forms() (f Forms) {
 			into = &f.Dequantized
 		case d.Form.Action == resolver.Requantize:
 			into = &f.Requantized
+		case d.Form.Residency == resolver.PackPages:
+			into = &f.Packed
 		case d.Form.Reordered():
 			into = &f.Feed
 		}
@@ -61,6 +63,7 @@ func (m *Model) Forms() (f Forms) {
 type Forms struct {
 	Stored      FormCount `json:"stored"`      // as in the file
 	Feed        FormCount `json:"feed"`        // private copies in feed order
+	Packed      FormCount `json:"packed"`      // pages of a pack, in feed order
 	Dequantized FormCount `json:"dequantized"` // decoded once, at load
 	Requantized FormCount `json:"requantized"` // encoded once, at load
 	Reordering  float64   `json:"reordering"`  // seconds that the load took to make the copies in feed order

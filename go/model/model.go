@@ -20,6 +20,7 @@ import (
 	"github.com/skeep-project/skeep/go/internal/machine"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/load"
+	"github.com/skeep-project/skeep/go/load/pack"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -44,12 +45,14 @@ type Options struct {
 	KV        *tensor.Encoding    // of the KV cache: F32, F16 or BF16; nil: the profile's
 	Pre       string              // pre-tokenizer to use instead of the file's, which may be absent or wrong
 	Load      LoadMode
+	Pack      PackMode
+	Packs     pack.Folder // where packs are; without a path, the folder of pack.Default
 	Trace     *trace.Recorder
 	// Prepare is called after the header has been read and before Explain, so that callers can check things against the
 	// vocabulary or the context before anything is loaded. Of the model's methods it may use Arch, Tokenizer,
 	// Resolution, Context and Example; it must not close the model. An error ends Open.
 	Prepare func(*Model) error
-	// Progress is called while weights are copied, decoded or re-ordered.
+	// Progress is called while weights are copied, decoded or re-ordered, and while a pack is made or looked for.
 	Progress func(load.Progress)
 	// Explain is called with the resolution before any payload is read. An error ends Open.
 	Explain func(*resolver.Resolution) error
@@ -60,6 +63,9 @@ type Options struct {
 func (o Options) Check() error {
 	if o.Load != "" && !slices.Contains(LoadModes, o.Load) {
 		return fmt.Errorf("%w: unknown load mode %q, want one of %v", ErrOption, o.Load, LoadModes)
+	}
+	if !slices.Contains([]PackMode{PackUse, PackMake, PackOff}, o.Pack) {
+		return fmt.Errorf("%w: unknown pack mode %q, want \"\", make or off", ErrOption, o.Pack)
 	}
 	for _, c := range []struct {
 		name       string
@@ -139,6 +145,7 @@ type Model struct {
 	trace      *trace.Recorder
 	loadTime   time.Duration
 	notes      []string
+	pack       PackReport
 
 	running sync.RWMutex // held for reading by steps, for writing by Close
 	closed  atomic.Bool
@@ -183,7 +190,8 @@ func noContext(op, of string) error {
 }
 
 func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Model, err error) {
-	d, err := decide(s, o)
+	d, err := decide(ctx, s, o, true)
+	defer func() { err = errors.Join(err, d.closePack()) }()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +204,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}
 	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, memory: d.memory,
 		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(d.memory)),
-		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, family: families[d.arch.Arch], weights: &load.Weights{}}
+		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, pack: d.packed, family: families[d.arch.Arch], weights: &load.Weights{}}
 	defer func() {
 		if err != nil {
 			if !m.closed.Load() {
@@ -205,7 +213,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 			m = nil
 		}
 	}()
-	m.notes = MetadataNotes(s.File, tok)
+	m.notes = append(MetadataNotes(s.File, tok), d.notes...)
 	if m.family == nil {
 		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, but not run", ErrUnsupported, d.arch.Arch)
 	}
@@ -233,7 +241,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		m.note(fmt.Sprintf("weights are read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
 	}
 	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
-		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: d.available, Progress: o.Progress}); err != nil {
+		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: d.available, Pack: d.pack, Progress: o.Progress}); err != nil {
 		return m, err
 	}
 	if err = m.keepPages(o.Load); err != nil {
@@ -321,7 +329,12 @@ type decision struct {
 	threads    int
 	memory     int64 // of the machine; 0 unknown
 	available  int64 // of that, now
+	pack       *pack.Pack
+	packed     PackReport
+	notes      []string
 }
+
+func (d *decision) note(text string) { d.notes = append(d.notes, text) }
 
 // Resolve makes the decisions that Open would make for the file at path, without loading anything. It needs only the
 // header; if the file is shorter than its header requires, Resolution.Truncated reports it.
@@ -330,11 +343,11 @@ func Resolve(path string, o Options) (*resolver.Resolution, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := decide(s, o)
+	d, err := decide(context.Background(), s, o, false)
 	if d.resolution != nil {
 		d.resolution.Truncated = s.File.Truncated()
 	}
-	return d.resolution, errors.Join(err, s.File.Close())
+	return d.resolution, errors.Join(err, d.closePack(), s.File.Close())
 }
 
 // ResolveBytes makes the decisions that OpenBytes would make for a file in memory.
@@ -343,11 +356,13 @@ func ResolveBytes(name string, b []byte, o Options) (*resolver.Resolution, error
 	if err != nil {
 		return nil, err
 	}
-	d, err := decide(s, o)
+	d, err := decide(context.Background(), s, o, false)
 	return d.resolution, err
 }
 
-func decide(s load.Source, o Options) (d decision, err error) {
+// decide makes all decisions. The caller must close the pack, also with an error. loading says that a load follows, for which a
+// pack may be made.
+func decide(ctx context.Context, s load.Source, o Options, loading bool) (d decision, err error) {
 	if err := o.Check(); err != nil {
 		return d, err
 	}
@@ -385,14 +400,22 @@ func decide(s load.Source, o Options) (d decision, err error) {
 	if err != nil {
 		return d, err
 	}
+	if err := d.seekPack(ctx, s, o, loading); err != nil {
+		return d, err
+	}
+	var packed *resolver.Pack
+	if d.pack != nil {
+		packed = &resolver.Pack{Name: d.pack.Path, Serves: d.pack.Serves}
+	}
 	d.resolution, err = resolver.Resolve(resolver.Request{
-		Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
+		Pack: packed, Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
 		Processor: skeep.Processor(), Available: here.Available, Exact: o.Exact,
 		Needs: []resolver.Need{
 			{Name: needKV, Bytes: kvBytes, Scope: tensor.Model},
 			{Name: needSlab, Bytes: 2 * min(d.arch.LayerBytes(d.kv.Chunk, 1), math.MaxInt64/2), Scope: tensor.Forward},
 		},
 	})
+	d.countPacked(d.resolution)
 	return d, err
 }
 

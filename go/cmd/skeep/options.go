@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -44,6 +45,10 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 			why = "given by --profile"
 		}
 		o.Profile, o.Load = &p, model.LoadMode(load)
+		var known bool
+		if o.Pack, known = packModes[os.Getenv("SKEEP_PACK")]; !known {
+			return o, "", fmt.Errorf("SKEEP_PACK=%s, want auto or off", shown.Name(os.Getenv("SKEEP_PACK")))
+		}
 		if kv != "" {
 			e, err := tensor.ParseEncoding(kv)
 			if err != nil {
@@ -73,6 +78,9 @@ func modelFlags(c *cobra.Command) func() (o model.Options, profile string, err e
 	}
 }
 
+// packModes are the words that SKEEP_PACK knows.
+var packModes = map[string]model.PackMode{"": model.PackUse, "auto": model.PackMake, "off": model.PackOff}
+
 // isProfileFile tells a profile's file from the name of a built-in one.
 func isProfileFile(name string) bool { return strings.ContainsAny(name, "./") }
 
@@ -99,7 +107,7 @@ func openModel(c *cobra.Command, args []string, o model.Options) (*model.Model, 
 	path, isFile := modelArg(args)
 	show, wipe := progress(time.Second)
 	if show != nil {
-		o.Progress = func(p load.Progress) { show(p.Done, p.Total, strings.TrimSpace("loading "+shown.Name(p.Tensor))) }
+		o.Progress = func(p load.Progress) { show(p.Done, p.Total, strings.TrimSpace(p.Work+" "+shown.Name(p.Tensor))) }
 	}
 	defer wipe()
 	if !isFile {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/skeep-project/skeep/go/internal/machine"
+	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
@@ -20,16 +21,17 @@ import (
 
 // runResult is what run prints as JSON. Times are seconds.
 type runResult struct {
-	PromptIDs []int32      `json:"prompt_ids"`
-	IDs       []int32      `json:"ids"` // without the token that ends the text
-	Text      string       `json:"text"`
-	Stop      model.Stop   `json:"stop"`
-	Times     runTimes     `json:"times"`
-	Memory    model.Memory `json:"memory"`
-	Forms     model.Forms  `json:"forms"`
-	Threads   runThreads   `json:"threads"`
-	Copies    int64        `json:"copies"` // operands that had to be decoded before a kernel could read them
-	Notes     []string     `json:"notes,omitempty"`
+	PromptIDs []int32          `json:"prompt_ids"`
+	IDs       []int32          `json:"ids"` // without the token that ends the text
+	Text      string           `json:"text"`
+	Stop      model.Stop       `json:"stop"`
+	Times     runTimes         `json:"times"`
+	Memory    model.Memory     `json:"memory"`
+	Forms     model.Forms      `json:"forms"`
+	Pack      model.PackReport `json:"pack"`
+	Threads   runThreads       `json:"threads"`
+	Copies    int64            `json:"copies"` // operands that had to be decoded before a kernel could read them
+	Notes     []string         `json:"notes,omitempty"`
 }
 
 type runThreads struct {
@@ -49,6 +51,7 @@ func runCommand() *cobra.Command {
 	var prompt, ids, traceFile, cpuProfile, format string
 	var n int
 	var p sample.Params
+	var makePack bool
 	c := &cobra.Command{
 		Use:   "run [MODEL]",
 		Short: "Generate text; without MODEL, with the small built-in model",
@@ -71,6 +74,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 	f.StringVar(&traceFile, "trace", "", "write a trace of all operations to this file, for ui.perfetto.dev")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile that includes C functions to this file, for go tool pprof")
 	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
+	f.BoolVar(&makePack, "pack", false, "make the pack of the model if there is none (see skeep pack)")
 	c.MarkFlagsMutuallyExclusive("prompt", "ids")
 	c.RunE = func(c *cobra.Command, args []string) (finished error) {
 		if format != "text" && format != "json" {
@@ -108,6 +112,9 @@ from the model itself, if it brings an example. The generated text goes to stand
 			return err
 		}
 		o.Trace = rec.recorder
+		if makePack {
+			o.Pack = model.PackMake
+		}
 		var given []int32
 		o.Prepare = func(m *model.Model) (err error) {
 			if ids != "" {
@@ -173,6 +180,9 @@ from the model itself, if it brings an example. The generated text goes to stand
 		}
 		fmt.Fprintln(stream)
 		summarizeRun(notes, m, r)
+		if tip := packed(m, args); tip != "" {
+			fmt.Fprintf(notes, "%-12s %s\n", "pack", tip)
+		}
 		if tip := faster(m, o, machine.Here()); tip != "" {
 			fmt.Fprintf(notes, "%-12s %s\n", "faster", tip)
 		}
@@ -263,7 +273,7 @@ func generate(c *cobra.Command, m *model.Model, prompt []int32, o model.Generate
 		r.Times.Decode = float64(tokens-1) / last.Sub(first).Seconds()
 		r.Times.Bandwidth = r.Times.Decode * float64(m.TokenBytes())
 	}
-	r.Copies, r.Forms = s.Copies(), m.Forms()
+	r.Copies, r.Forms, r.Pack = s.Copies(), m.Forms(), m.Pack()
 	r.Memory, err = s.Memory()
 	return r, err
 }
@@ -326,13 +336,32 @@ func describeForms(f model.Forms) string {
 		form string
 		more string
 	}{
-		{f.Feed, "in feed order", fmt.Sprintf(", re-ordered in %.2f s", f.Reordering)}, {f.Stored, "as stored", ""}, {f.Dequantized, "decoded at load", ""}, {f.Requantized, "encoded at load", ""},
+		{f.Feed, "in feed order", fmt.Sprintf(", re-ordered in %.2f s", f.Reordering)}, {f.Packed, "in feed order from a pack", ""}, {f.Stored, "as stored", ""}, {f.Dequantized, "decoded at load", ""}, {f.Requantized, "encoded at load", ""},
 	} {
 		if p.n.Weights > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s%s)", p.n.Weights, p.form, resolver.Size(p.n.Bytes), p.more))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// packed says what weights are mapped from, or what a pack would gain; "" when nothing.
+func packed(m *model.Model, args []string) string {
+	p := m.Pack()
+	ratio, stored := m.Resolution().Faster()
+	switch f := m.Forms(); {
+	case p.File != "":
+		return fmt.Sprintf("%d weights (%s) mapped from %s", p.Weights, resolver.Size(p.Bytes), shown.Name(p.File))
+	case p.Could == 0 || p.Folder == "":
+		return ""
+	case f.Feed.Bytes > 0:
+		return fmt.Sprintf("skeep pack %s writes %s to %s: no re-ordering at load (%.2f s), %s less private memory", shown.Name(args[0]), resolver.Size(p.Could),
+			shown.Name(p.Folder), f.Reordering, resolver.Size(f.Feed.Bytes))
+	case stored > 0:
+		return fmt.Sprintf("skeep pack %s writes %s to %s: about %.2f times as fast for one token, without private memory", shown.Name(args[0]),
+			resolver.Size(p.Could), shown.Name(p.Folder), ratio)
+	}
+	return ""
 }
 
 // faster names the one option that would make the same run faster, "" when there is none.

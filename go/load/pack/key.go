@@ -161,6 +161,9 @@ func key(ctx context.Context, f *gguf.File, o *Options) (string, error) {
 			progress.Done += s.Size
 			continue
 		}
+		if o.Unread {
+			return "", &Error{f.Name(), "its file is new here, copied or touched: a start reads it as a whole to find its pack", ErrNone}
+		}
 		if len(fresh) == 0 {
 			o.note("the model's file is new here, copied or touched: it is read as a whole to find its pack")
 		}

@@ -42,6 +42,7 @@ type Options struct {
 	Folder   Folder            // of the packs of all models; without a path, that of Default
 	Beside   bool              // Make: next to the model instead of in the folder
 	Threads  int               // Make: how many re-order blocks; 0: as many as the process has processors
+	Unread   bool              // Find: do not read a model to find its pack; one that the index does not know has none
 	Progress func(Progress)    // called from one goroutine while a model is read; may be nil
 	Note     func(text string) // what people should know; may be nil
 }
