@@ -112,7 +112,7 @@ static double element(struct reader *r, const int64_t *index, double *constant) 
 
 struct get {
   struct reader reader;
-  const int64_t *index;
+  int64_t index[4]; /* the caller gives one number per axis, a line wants all four */
   double value;
   int64_t integer;
 };
@@ -136,13 +136,15 @@ static skeep_status get(const skeep_view *view, const int64_t *index, const void
   st = skeep_op_hold(&op, NULL, NULL, &view, 1, 0, 0);
   if (st.code != SKEEP_OK) return st;
   if (!index && view->layout.rank) st = skeep_fail(SKEEP_ERR_ARGUMENT, -1, 1);
-  for (uint32_t a = 0; st.code == SKEEP_OK && a < view->layout.rank; a++)
+  memset(g->index, 0, sizeof g->index);
+  for (uint32_t a = 0; st.code == SKEEP_OK && a < view->layout.rank; a++) {
     if (index[a] < 0 || index[a] >= view->layout.shape[a]) st = skeep_fail(SKEEP_ERR_INDEX, 0, a);
+    g->index[a] = index[a];
+  }
   if (st.code == SKEEP_OK && integer && !(skeep_encoding_find(view->encoding)->flags & SKEEP_ENC_FLAG_INTEGER))
     st = skeep_fail(SKEEP_ERR_FORMAT, 0, view->encoding);
   if (st.code == SKEEP_OK) st = reader_open(&g->reader, view, 0);
   if (st.code == SKEEP_OK) {
-    g->index = index;
     const uint64_t fault = skeep_guarded(integer ? get_integer : get_value, g);
     if (fault) st = skeep_fail(SKEEP_ERR_FAULT, 0, fault);
   }
