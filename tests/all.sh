@@ -113,7 +113,7 @@ full() {
     arm64() { env -u SKEEP_TEST_GEMMA GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" "$@"; }
     step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
     # A test binary cannot start itself again there.
-    step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment" ./go/internal/core
+    step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment|InEveryInstructionSet|WithoutVectorInstructions" ./go/internal/core
   else
     without+=,neon,neon_dotprod,neon_i8mm
   fi
