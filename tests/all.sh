@@ -109,19 +109,22 @@ full() {
   # With the address sanitizer gcc takes minutes for a unit of kernels at -O3, a quarter of it at -O1. It makes Go allocate. One
   # test drops a step on purpose, which stays.
   step "go test -asan" env -u SKEEP_TEST_GEMMA CC="$PWD/tests/cc-O1" go test -asan -short -skip "$slow|DoNotAllocate|AllocateNothing|AllocatesNothing|DroppedStepsAreReported" ./go/exec ./go/internal/core ./go/load ./go/model ./go/skeep
+  # One long process under the emulator, and the C builds beside it.
+  local arm=
   if have aarch64-linux-gnu-gcc "gcc-aarch64-linux-gnu is missing" "arm64" && have qemu-aarch64-static "qemu-user-static is missing" "arm64"; then
     arm64() { env -u SKEEP_TEST_GEMMA GOARCH=arm64 CC=aarch64-linux-gnu-gcc go test -short -exec "qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" "$@"; }
     step "arm64 under qemu" arm64 -run 'Example|Answers|Stale|Decompositions|Norm|Project' ./go/exec ./go/model
     # A test binary cannot start itself again there.
-    step "arm64 under qemu, core" arm64 -skip "$slow|FollowsTheEnvironment|InEveryInstructionSet|WithoutVectorInstructions" ./go/internal/core
+    run "$log/arm" arm64 -skip "$slow|FollowsTheEnvironment|InEveryInstructionSet|WithoutVectorInstructions" ./go/internal/core & arm=$!
   else
     without+=,neon,neon_dotprod,neon_i8mm
   fi
-  step "every row of the kernel table was compared" rows "$without"
   if have cmake "cmake is missing" "CMake builds"; then
     have clang-14 "clang-14 is missing" "CMake build, clang" && step "CMake build, clang" cmake_build -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14
     for sanitizer in address undefined thread; do step "CMake build, $sanitizer sanitizer" cmake_build -DSKEEP_SANITIZE=$sanitizer -DSKEEP_BENCH=OFF; done
   fi
+  if [ -n "$arm" ]; then wait "$arm"; tell "arm64 under qemu, core" "$log/arm"; fi
+  step "every row of the kernel table was compared" rows "$without"
 }
 
 short=1
