@@ -92,7 +92,7 @@ static __attribute__((noinline)) void int16_sections(const struct int16_group *c
   for (size_t p = 0; p < panels; p += step, s.y += step * PANEL, s.rows -= step * PANEL) {
     const struct int16_group *cell = cells + p * (SKEEP_SECTION / 32);
 #define CALL(panels, tokens) int16_section(cell, x16, &s, panels, tokens)
-    PANEL_CASES(step, tokens, CALL)
+    PANEL_CASES(step, tokens, CALL, )
 #undef CALL
   }
 }

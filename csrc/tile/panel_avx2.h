@@ -8,7 +8,10 @@
 #define PANEL 8
 #define PANELS 3 /* unpacked together: a section of theirs stays in the first-level cache */
 #define PANELS_AT_ONCE 1
-#define PANEL_FEW 2
+#define PANEL_SECTION_NAME(kind) skeep_panel_section_##kind##_avx2
+#define PANEL_SECTIONS(DO)                                                    \
+  DO(1, 0, 4, 0) DO(1, 0, 5, 0) DO(1, 0, 8, 0) DO(1, 1, 4, 0) DO(1, 1, 5, 0)  \
+  DO(2, 0, 3, 4) DO(2, 0, 6, 32) DO(2, 1, 4, 0)
 #define PANEL_SIGNED 1 /* there is panel_multiply_signed */
 typedef __m256i panel_int;
 typedef __m256 panel_float;
@@ -80,6 +83,12 @@ SKEEP_INLINE void panel_end(float *y, size_t rows, __m256 sum, int first) {
     _mm256_storeu_ps(s, sum);
     for (size_t i = 0; i < rows; i++) skeep_section_end((skeep_f32_any *)y + i, s[i], first);
   }
+}
+
+/* Up to so many tokens are multiplied as blocks of so many groups are unpacked. */
+SKEEP_INLINE size_t panel_few_tokens(size_t groups) {
+  (void)groups;
+  return 2;
 }
 
 /* Holds a sum in its register here: compilers otherwise postpone the additions and spill the products. */

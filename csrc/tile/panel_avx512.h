@@ -9,7 +9,8 @@
 #define PANEL 16
 #define PANELS 3 /* multiplied together, with up to four tokens: twelve integer sums and twelve float sums */
 #define PANELS_AT_ONCE PANELS
-#define PANEL_FEW 8
+#define PANEL_SECTION_NAME(kind) skeep_panel_section_##kind##_avx512
+#define PANEL_SECTIONS(DO) DO(1, 0, 4, 0) DO(1, 1, 4, 0) DO(2, 0, 3, 4) DO(2, 0, 6, 32) DO(2, 1, 4, 0)
 #define PANEL_SIGNED 0
 typedef __m512i panel_int;
 typedef __m512 panel_float;
@@ -78,6 +79,10 @@ SKEEP_INLINE void panel_end(float *y, size_t rows, __m512 sum, int first) {
   if (!first) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(some, y), sum);
   _mm512_mask_storeu_ps(y, some, sum);
 }
+
+/* Up to so many tokens are multiplied as blocks of so many groups are unpacked. More sums than four would be spilled
+ * where a block is a long function. */
+SKEEP_INLINE size_t panel_few_tokens(size_t groups) { return groups > 1 ? 4 : 8; }
 
 /* The sum s of products of codes and activations: parts of it that begin with panel_begin, add panel_multiply's and end
  * with panel_close. Here the parts are the sum. */

@@ -10,12 +10,12 @@
  * the same bits: their integer sums are exact and their floating-point steps are the same, in the same order.
  *
  * The including file defines PANEL (rows of a panel; lanes), PANELS (unpacked together), PANELS_AT_ONCE (panels that
- * share the loads of activations), PANEL_FEW (up to so many tokens are a few), PANEL_SIGNED, the vector types panel_int
- * and panel_float, and the functions used below. */
+ * share the loads of activations), PANEL_SIGNED, PANEL_SECTION_NAME and PANEL_SECTIONS (the functions for sections), the
+ * vector types panel_int and panel_float, and the functions used below. */
 #ifndef SKEEP_TILE_PANEL_X86_H
 #define SKEEP_TILE_PANEL_X86_H
-#if !defined(PANEL) || !defined(PANELS) || !defined(PANELS_AT_ONCE) || !defined(PANEL_FEW) || !defined(PANEL_SIGNED)
-#error "parameters: PANEL, PANELS, PANELS_AT_ONCE, PANEL_FEW, panel_int, panel_float and their operations"
+#if !defined(PANEL) || !defined(PANELS) || !defined(PANELS_AT_ONCE) || !defined(PANEL_SIGNED)
+#error "parameters: PANEL, PANELS, PANELS_AT_ONCE, panel_int, panel_float and their operations"
 #endif
 
 typedef uint32_t panel_u32 __attribute__((vector_size(4 * PANEL)));
@@ -249,18 +249,18 @@ SKEEP_INLINE void panel_few(const struct skeep_matmul_tile *tile, panel_open *op
 
 /* ---- many tokens: a section of some panels is unpacked, then multiplied ---- */
 
-/* CALL with constants: step panels, 1 or PANELS_AT_ONCE, and one to four tokens. */
+/* CALL with constants: 1 or PANELS_AT_ONCE panels, `step`, and one to four tokens; and the cases `more`. */
 #define PANEL_CASE(panels, tokens, CALL) \
-  case 8 * (panels) + (tokens): CALL(panels, tokens); break;
+  case 16 * (panels) + (tokens): CALL(panels, tokens); break;
 #define PANEL_TOKEN_CASES(panels, CALL)                             \
   PANEL_CASE(panels, 1, CALL) PANEL_CASE(panels, 2, CALL)           \
   PANEL_CASE(panels, 3, CALL) PANEL_CASE(panels, 4, CALL)
 #if PANELS_AT_ONCE > 1
-#define PANEL_CASES(step, tokens, CALL) \
-  switch (8 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) PANEL_TOKEN_CASES(PANELS_AT_ONCE, CALL) }
+#define PANEL_CASES(step, tokens, CALL, more) \
+  switch (16 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) PANEL_TOKEN_CASES(PANELS_AT_ONCE, CALL) more }
 #else
-#define PANEL_CASES(step, tokens, CALL) \
-  switch (8 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) }
+#define PANEL_CASES(step, tokens, CALL, more) \
+  switch (16 * (step) + (tokens)) { PANEL_TOKEN_CASES(1, CALL) more }
 #endif
 
 /* An unpacked group: the planes of its codes, then scales and offsets, as many as the form has. */
@@ -280,79 +280,32 @@ struct panel_section {
   size_t next_panel, next_group;   /* bytes from one panel to the next, and of a group */
 };
 
-SKEEP_INLINE void panel_block_of(const struct panel_section *q, const panel_int *cells, const char *x, float *y,
-                                 size_t rows, const char *next, const int panels, const int tokens,
-                                 const struct panel_form form) {
-  const size_t cell = (size_t)CELL(form), apart = SKEEP_SECTION / 32 * cell;
-  panel_float sum[PANELS_AT_ONCE][PANEL_TOKENS];
-  for (int p = 0; p < panels; p++)
-    for (int t = 0; t < tokens; t++) sum[p][t] = panel_zero();
-  for (size_t g = 0; g < q->groups; g++) {
-    const panel_int *code[PANELS_AT_ONCE];
-    for (int p = 0; p < panels; p++) code[p] = cells + (size_t)p * apart + g * cell;
-    if (next) /* memory is read while processors multiply */
-      for (int p = 0; p < panels; p++)
-        for (size_t b = 0; b < q->next_group; b += 64)
-          _mm_prefetch(next + (size_t)p * q->next_panel + g * q->next_group + b, _MM_HINT_T0);
-    for (int h = 0; h < form.halves; h++) {
-      panel_float scale[PANELS_AT_ONCE], offset[PANELS_AT_ONCE];
-      for (int p = 0; p < panels; p++) {
-        scale[p] = (panel_float)code[p][CELL_CODES(form) + h];
-        if (form.offsets) offset[p] = (panel_float)code[p][CELL_CODES(form) + form.halves + h];
-      }
-      panel_add(code, 1, scale, offset, x + g / 4 * SKEEP_BYTES_a8, q->x_stride, g % 4, h, panels, tokens, form, sum);
-    }
-  }
-  for (int p = 0; p < panels; p++)
-    for (int t = 0; t < tokens; t++)
-      panel_end(y + t * q->y_stride + p * PANEL, rows - (size_t)p * PANEL, sum[p][t], q->first);
-}
-
-SKEEP_INLINE void panel_section_of(const struct panel_section *q, const int halves, const int offsets, const int bits) {
-  const struct panel_form form = {.bits = bits, .zero = q->zero, .halves = halves, .offsets = offsets};
-  const size_t step = q->panels >= PANELS_AT_ONCE ? PANELS_AT_ONCE : 1;
-  const size_t most = panel_planes(bits) > 1 ? 3 : 4; /* tokens whose sums fit into registers */
-  size_t parts = (q->tokens + most - 1) / most;
-  for (size_t t = 0, tokens; t < q->tokens; t += tokens, parts--) {
-    tokens = (q->tokens - t + parts - 1) / parts; /* nine tokens are three times three */
-    const char *x = q->x + (int64_t)t * q->x_stride;
-    for (size_t p = 0; p < q->panels; p += step) {
-      const panel_int *cells = q->cells + p * (SKEEP_SECTION / 32) * (size_t)CELL(form);
-      float *y = q->y + (int64_t)t * q->y_stride + p * PANEL;
-      const size_t rows = q->rows - p * PANEL;
-      const int reads = q->next && t == 0 && p * PANEL % SKEEP_FEED_PANEL == 0;
-      const char *next = reads ? q->next + p * PANEL / SKEEP_FEED_PANEL * q->next_panel : NULL;
-#define CALL(panels, tokens) panel_block_of(q, cells, x, y, rows, next, panels, tokens, form)
-      PANEL_CASES(step, tokens, CALL)
-#undef CALL
-    }
-  }
-}
-
-/* One function for all encodings with the same kind of cells and, with AVX2, of the same class of code widths. */
-#define PANEL_SECTION(halves, offsets, bits)                                                                  \
-  static __attribute__((noinline, unused)) void panel_section_##halves##offsets##bits(const struct panel_section *q) { \
-    panel_section_of(q, halves, offsets, bits);                                                               \
-  }
-PANEL_SECTION(1, 0, 4) PANEL_SECTION(1, 0, 5) PANEL_SECTION(1, 0, 8)
-PANEL_SECTION(1, 1, 4) PANEL_SECTION(1, 1, 5)
-PANEL_SECTION(2, 0, 4) PANEL_SECTION(2, 0, 6)
-PANEL_SECTION(2, 1, 4)
-
+/* Multiplies a section. One function for all encodings with the same kind of cells and, with AVX2, of the same class of
+ * code widths; with halves and without offsets for each zero, which is then a constant. PANEL_SECTIONS lists them. They
+ * are in a unit of their own, panel_sections_<set>.c. */
 typedef void panel_section_function(const struct panel_section *q);
+#define PANEL_SECTION(halves, offsets, bits, zero) panel_section_function PANEL_SECTION_NAME(halves##offsets##bits);
+PANEL_SECTIONS(PANEL_SECTION)
+#undef PANEL_SECTION
+
 SKEEP_INLINE panel_section_function *panel_section_for(const struct panel_form form) {
-  const int bits = panel_run(form.bits) == 8 && panel_planes(form.bits) == 1 ? 4 : form.bits;
-  if (form.halves == 2) return form.offsets ? panel_section_214 : bits == 4 ? panel_section_204 : panel_section_206;
-  if (form.offsets) return bits == 4 ? panel_section_114 : panel_section_115;
-  return bits == 4 ? panel_section_104 : bits == 5 ? panel_section_105 : panel_section_108;
+  const int constant = form.halves == 2 && !form.offsets;
+  const int bits = !constant && panel_run(form.bits) == 8 && panel_planes(form.bits) == 1 ? 4 : form.bits;
+#define PANEL_SECTION(halves_, offsets_, bits_, zero_)                                                           \
+  if (form.halves == halves_ && form.offsets == offsets_ && bits == bits_ && (!zero_ || form.zero == zero_)) \
+    return PANEL_SECTION_NAME(halves_##offsets_##bits_);
+  PANEL_SECTIONS(PANEL_SECTION)
+#undef PANEL_SECTION
+  return NULL; /* the list lacks a kind */
 }
 
 SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
                              const struct panel_form form, const int feed) {
+  const size_t at_once = feed && tile->tokens <= PANEL_TOKENS ? PANELS / PANELS_AT_ONCE : PANELS;
   const size_t row_bytes = tile->n / 32 / form.groups * form.bytes;
   const size_t section = SKEEP_SECTION / 32 / form.groups * form.bytes;
-  for (size_t o = 0; o < tile->rows; o += PANEL * PANELS) {
-    const size_t panels = (skeep_min(PANEL * PANELS, tile->rows - o) + PANEL - 1) / PANEL;
+  for (size_t o = 0; o < tile->rows; o += PANEL * at_once) {
+    const size_t panels = (skeep_min(PANEL * at_once, tile->rows - o) + PANEL - 1) / PANEL;
     for (size_t k = 0; k < tile->n; k += SKEEP_SECTION) {
       const size_t groups = skeep_min(SKEEP_SECTION, tile->n - k) / 32;
       for (size_t p = 0; p < panels; p++) {
@@ -362,7 +315,7 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
         size_t at = k / 32 / form.groups * form.bytes;
         if (!feed) {
           panel_rows(tile, at_row, 0, row);
-          panel_prefetch(tile, row, row_bytes, PANEL * PANELS, at, section, section);
+          panel_prefetch(tile, row, row_bytes, PANEL * at_once, at, section, section);
         }
         panel_int *cell = (panel_int *)tile->scratch + p * (SKEEP_SECTION / 32) * (size_t)CELL(form);
         for (size_t g = 0; g < groups; g += form.groups, at += form.bytes) {
@@ -381,7 +334,7 @@ SKEEP_INLINE void panel_many(const struct skeep_matmul_tile *tile, panel_open *o
         }
       }
       const size_t at = k + SKEEP_SECTION < tile->n ? SKEEP_FEED_PANEL * (k / 32 / form.groups * form.bytes + section) : 0;
-      const int64_t row = (int64_t)(at ? o : o + PANEL * PANELS);
+      const int64_t row = (int64_t)(at ? o : o + PANEL * at_once);
       const struct panel_section q = {.next = feed && tile->ahead ? tile->w + row * tile->w_stride + at : NULL,
                                       .next_panel = SKEEP_FEED_PANEL * row_bytes,
                                       .next_group = SKEEP_FEED_PANEL * form.bytes / form.groups,
@@ -416,12 +369,13 @@ SKEEP_INLINE struct skeep_matmul_tile panel_padded(const struct skeep_matmul_til
 SKEEP_INLINE void panel_product(const struct skeep_matmul_tile *tile, panel_open *open, panel_read *read,
                                 const struct panel_form form, const int feed) {
   const size_t row = (tile->n / SKEEP_ELEMENTS_a8 + 1) * SKEEP_BYTES_a8; /* of activations, at most */
-  if (tile->tokens > (feed ? PANEL_FEW : 1) || (tile->tokens > 1 && row > SKEEP_MATMUL_SCRATCH / PANEL_FEW)) {
+  const size_t few = feed ? panel_few_tokens(form.groups) : 1;
+  if (tile->tokens > few || (tile->tokens > 1 && row > SKEEP_MATMUL_SCRATCH / few)) {
     panel_many(tile, open, read, form, feed);
-  } else if (!feed || tile->tokens == 1) {
+  } else if (tile->tokens == 1) {
     panel_few(tile, open, read, form, feed, 1);
 #define UP_TO(count)                                                                  \
-  } else if (count <= PANEL_FEW && tile->tokens <= count) {                           \
+  } else if (count <= few && tile->tokens <= count) {                                 \
     const struct skeep_matmul_tile padded = panel_padded(tile, count);                \
     panel_few(&padded, open, read, form, feed, count);
   UP_TO(2) UP_TO(4) UP_TO(8)
