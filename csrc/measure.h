@@ -16,6 +16,9 @@ uint64_t skeep_cache_bytes(void);
  * least 64 MiB, but at most half of `available`. */
 uint64_t skeep_measure_bytes(uint64_t available);
 
+/* The memory that a pool of so many threads takes for tasks, with so many bytes of scratch each; 0 scratch: the usual. */
+uint64_t skeep_pool_bytes(uint32_t threads, uint64_t scratch);
+
 /* Makes the pages of an allocated storage exist, which reading alone would not do. */
 skeep_status skeep_measure_touch(skeep_pool *pool, skeep_storage buffer);
 /* Reads the whole storage, in order, and sets *seconds. Each thread has one sequential stream: a stretch of some MiB and,

@@ -8,6 +8,7 @@
  * workers offer theirs from time to time between two tasks, and they stay off the processor of the caller, whom nobody
  * can replace. */
 #include "internal.h"
+#include "measure.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -327,6 +328,17 @@ static uint32_t processors(cpu_set_t *set) {
 static void forget_threads(void) { __atomic_store_n(&awake, 0, __ATOMIC_RELAXED); }
 static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, forget_threads); }
 
+/* The scratch of each task: what was asked for, but enough for products, in whole pages. */
+static uint64_t scratch_of(uint64_t asked) {
+  if (!asked) asked = DEFAULT_SCRATCH;
+  if (asked < SKEEP_MATMUL_SCRATCH) asked = SKEEP_MATMUL_SCRATCH;
+  return (asked + 4095) & ~4095ull;
+}
+
+uint64_t skeep_pool_bytes(uint32_t threads, uint64_t scratch) {
+  return scratch_of(scratch) * (threads + 1) + 2 * SKEEP_POOL_SHARED;
+}
+
 skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **out) {
   SKEEP_KEEP_ERRNO;
   if (!out) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 2);
@@ -335,10 +347,7 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   const uint32_t room = processors(&allowed);
   if (!threads) threads = room < MAX_THREADS ? room : MAX_THREADS;
   if (threads > MAX_THREADS) return skeep_fail(SKEEP_ERR_ARGUMENT, -1, 0);
-  if (!scratch) scratch = DEFAULT_SCRATCH;
-  if (scratch < SKEEP_MATMUL_SCRATCH) scratch = SKEEP_MATMUL_SCRATCH;
   if (scratch > (uint64_t)PTRDIFF_MAX / (2 * MAX_THREADS)) return skeep_fail(SKEEP_ERR_MEMORY, -1, scratch);
-  scratch = (scratch + 4095) & ~4095ull;
 
   skeep_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) return skeep_fail(SKEEP_ERR_MEMORY, -1, sizeof *pool);
@@ -346,8 +355,8 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   pthread_mutex_init(&pool->turn, NULL);
   pthread_cond_init(&pool->free, NULL);
   pool->threads = threads;
-  pool->scratch = scratch;
-  pool->length = scratch * (threads + 1) + 2 * SKEEP_POOL_SHARED;
+  pool->scratch = scratch_of(scratch);
+  pool->length = skeep_pool_bytes(threads, scratch);
   pool->wake = room > 1 ? (threads < room ? threads : room) - 1 : 1;
   pool->processors = room;
   pool->allowed = allowed;
@@ -373,7 +382,7 @@ skeep_status skeep_pool_create(uint32_t threads, uint64_t scratch, skeep_pool **
   for (; made + 1 < threads; made++) {
     struct worker *w = &pool->workers[made];
     w->pool = pool;
-    w->scratch = pool->memory + (made + 1) * scratch;
+    w->scratch = pool->memory + (made + 1) * pool->scratch;
     failed = pthread_create(&w->thread, NULL, work, w);
     if (failed) break;
     pthread_setname_np(w->thread, "skeep");

@@ -39,7 +39,7 @@ var sentinels = map[string]error{
 	"pack.ErrChanged":      pack.ErrChanged, "pack.ErrDamaged": pack.ErrDamaged, "pack.ErrIgnored": pack.ErrIgnored, "pack.ErrNone": pack.ErrNone,
 	"pack.ErrSpace":     pack.ErrSpace,
 	"quant.ErrArgument": quant.ErrArgument, "quant.ErrUnsupported": quant.ErrUnsupported,
-	"resolver.ErrOverride": resolver.ErrOverride, "resolver.ErrProfile": resolver.ErrProfile,
+	"resolver.ErrOverride": resolver.ErrOverride, "resolver.ErrPlan": resolver.ErrPlan, "resolver.ErrProfile": resolver.ErrProfile,
 	"sample.ErrLogits": sample.ErrLogits, "sample.ErrParams": sample.ErrParams,
 	"skeep.ErrAbsent": skeep.ErrAbsent, "skeep.ErrArgument": skeep.ErrArgument, "skeep.ErrBounds": skeep.ErrBounds, "skeep.ErrBusy": skeep.ErrBusy,
 	"skeep.ErrChanged": skeep.ErrChanged, "skeep.ErrClosed": skeep.ErrClosed, "skeep.ErrFault": skeep.ErrFault, "skeep.ErrFormat": skeep.ErrFormat,

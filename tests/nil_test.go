@@ -158,6 +158,7 @@ func TestNilArguments(t *testing.T) {
 		},
 		"resolver: func (*Resolution) Explain(io.Writer) error":                              func() error { return m.Resolution().Explain(nil) },
 		"resolver: func ReadProfile(io.Reader, int64) (Profile, error)":                      func() error { _, err := resolver.ReadProfile(nil, 1); return err },
+		"resolver: func MakePlan(arch.Header, PlanOptions) (*Plan, error)":                   func() error { _, err := resolver.MakePlan(nil, resolver.PlanOptions{}); return err },
 		"resolver: func Resolve(Request) (*Resolution, error)":                               func() error { _, err := resolver.Resolve(resolver.Request{}); return err },
 		"skeep: func (*Storage) CloseContext(context.Context) error":                         func() error { return storage.CloseContext(none) },
 		"skeep: func (Copier) Encode(string, View, tensor.Format, Scope) (View, error)":      func() error { _, err := skeep.Copier{Pool: pool}.Encode("x", v, format, nil); return err },
@@ -206,6 +207,14 @@ func TestNilArguments(t *testing.T) {
 			s, err := skeep.NewForwardScope("x", 1, nil)
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
+		},
+		"model: func Plan(string, Options, func(*arch.Header, *resolver.PlanOptions)) (*resolver.Plan, error)": func() {
+			_, err := model.Plan(filepath.Join(dir, "none"), model.Options{}, nil)
+			require.Error(t, err)
+		},
+		"model: func PlanBytes(string, []byte, Options, func(*arch.Header, *resolver.PlanOptions)) (*resolver.Plan, error)": func() {
+			_, err := model.PlanBytes("x", nil, model.Options{}, nil)
+			require.Error(t, err)
 		},
 		"skeep: func NewModelScope(string, ...Option) *ModelScope": func() { require.NoError(t, skeep.NewModelScope("x", nil).Close()) },
 		"skeep: func OnLeak(func(Leak))":                           func() { skeep.OnLeak(nil) },

@@ -133,7 +133,7 @@ func TestTiedTableHasOneForm(t *testing.T) {
 	require.EqualValues(t, forms.Feed.Weights, rec.Total(trace.Prepack).Count)
 	require.Equal(t, forms.Feed.Bytes, rec.Total(trace.Prepack).Bytes)
 	planned := m.Resolution().In(tensor.OffHeap)
-	for _, need := range []string{needKV, needSlab} {
+	for _, need := range []string{resolver.NeedKV, resolver.NeedSlab} {
 		d, _ := m.Resolution().Decision(need)
 		planned -= d.Form.Bytes
 	}

@@ -4,11 +4,11 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -130,7 +130,8 @@ type Model struct {
 	file       string
 	arch       *arch.Model
 	tokenizer  *tokenizer.Tokenizer
-	resolution *resolver.Resolution
+	plan       *resolver.Plan
+	resolution *resolver.Resolution // the plan's
 	scope      *skeep.ModelScope
 	memory     int64 // what the Go heap may hold
 	pool       *skeep.Pool
@@ -190,8 +191,16 @@ func noContext(op, of string) error {
 }
 
 func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Model, err error) {
-	d, err := decide(ctx, s, o, true)
+	d, err := decide(ctx, s, o, true, nil)
 	defer func() { err = errors.Join(err, d.closePack()) }()
+	if err != nil {
+		return nil, err
+	}
+	p := d.plan
+	if p.Refused != nil {
+		return nil, p.Refused
+	}
+	described, err := arch.Describe(s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -199,12 +208,12 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if err != nil {
 		return nil, err
 	}
-	if tok.Len() > d.arch.Vocab {
-		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens, but the embedding table has %d rows", ErrUnsupported, s.File.Name(), tok.Len(), d.arch.Vocab)
+	if tok.Len() > described.Vocab {
+		return nil, fmt.Errorf("%w: %s: the tokenizer has %d tokens, but the embedding table has %d rows", ErrUnsupported, s.File.Name(), tok.Len(), described.Vocab)
 	}
-	m = &Model{file: s.File.Name(), arch: d.arch, tokenizer: tok, resolution: d.resolution, memory: d.memory,
-		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(d.memory)),
-		kv:    d.kv, kvFormat: d.kvFormat, exact: o.Exact, trace: o.Trace, pack: d.packed, family: families[d.arch.Arch], weights: &load.Weights{}}
+	m = &Model{file: s.File.Name(), arch: described, tokenizer: tok, plan: p, resolution: p.Resolution, memory: p.Memory,
+		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(p.Memory)),
+		kv:    p.KV, kvFormat: p.KVFormat, exact: o.Exact, trace: o.Trace, pack: d.packed, family: families[described.Arch], weights: &load.Weights{}}
 	defer func() {
 		if err != nil {
 			if !m.closed.Load() {
@@ -215,7 +224,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}()
 	m.notes = append(MetadataNotes(s.File, tok), d.notes...)
 	if m.family == nil {
-		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, but not run", ErrUnsupported, d.arch.Arch)
+		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, but not run", ErrUnsupported, described.Arch)
 	}
 	if v, ok := s.File.Value("skeep.example"); ok {
 		m.example, _ = v.Text()
@@ -229,25 +238,25 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		}
 	}
 	if o.Explain != nil {
-		if err = o.Explain(d.resolution); err != nil {
+		if err = o.Explain(p.Resolution); err != nil {
 			return m, err
 		}
 	}
-	if m.pool, err = skeep.NewPool(d.threads); err != nil {
+	if m.pool, err = skeep.NewPool(p.Threads()); err != nil {
 		return m, err
 	}
 	m.threads = m.pool.Threads()
 	if s.NotMapped != nil && o.Load != LoadRead && o.Load != LoadDirect {
 		m.note(fmt.Sprintf("weights are read instead of mapped: %v", strings.TrimPrefix(s.NotMapped.Error(), "load: ")))
 	}
-	if m.weights, err = load.Load(ctx, s, d.resolution, m.scope, load.Options{
-		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: d.available, Pack: d.pack, Progress: o.Progress}); err != nil {
+	if m.weights, err = load.Load(ctx, s, p.Resolution, m.scope, load.Options{
+		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: p.Available, Pack: d.pack, Progress: o.Progress}); err != nil {
 		return m, err
 	}
 	if err = m.keepPages(o.Load); err != nil {
 		return m, err
 	}
-	if m.net, err = newNetwork(d.arch, m.weights); err != nil {
+	if m.net, err = newNetwork(described, m.weights); err != nil {
 		return m, err
 	}
 	m.loadTime = time.Since(start)
@@ -322,84 +331,59 @@ func (m *Model) note(text string) { m.notes = append(m.notes, text) }
 
 // decision is everything that is settled before a byte of payload is read.
 type decision struct {
-	arch       *arch.Model
-	resolution *resolver.Resolution
-	kv         arch.KV
-	kvFormat   tensor.Format
-	threads    int
-	memory     int64 // of the machine; 0 unknown
-	available  int64 // of that, now
-	pack       *pack.Pack
-	packed     PackReport
-	notes      []string
+	plan    *resolver.Plan
+	threads int
+	pack    *pack.Pack
+	packed  PackReport
+	notes   []string
 }
 
 func (d *decision) note(text string) { d.notes = append(d.notes, text) }
 
-// Resolve makes the decisions that Open would make for the file at path, without loading anything. It needs only the
-// header; if the file is shorter than its header requires, Resolution.Truncated reports it.
-func Resolve(path string, o Options) (*resolver.Resolution, error) {
+// Plan says what the model at path would cost, in the forms and sizes that Open would choose, without loading anything. It
+// needs only the header, and any architecture will do. If the file is shorter than its header requires, the plan's
+// Resolution.Truncated reports it. change, unless nil, alters the header and the options of the plan, for example to plan for
+// another device. Errors are those of packages gguf and resolver; a refusal is Plan.Refused.
+func Plan(path string, o Options, change func(*arch.Header, *resolver.PlanOptions)) (*resolver.Plan, error) {
 	s, err := load.Open(path, gguf.Options{HeaderOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	d, err := decide(context.Background(), s, o, false)
-	if d.resolution != nil {
-		d.resolution.Truncated = s.File.Truncated()
+	d, err := decide(context.Background(), s, o, false, change)
+	if d.plan != nil {
+		d.plan.Resolution.Truncated = s.File.Truncated()
 	}
-	return d.resolution, errors.Join(err, d.closePack(), s.File.Close())
+	return d.plan, errors.Join(err, d.closePack(), s.File.Close())
 }
 
-// ResolveBytes makes the decisions that OpenBytes would make for a file in memory.
-func ResolveBytes(name string, b []byte, o Options) (*resolver.Resolution, error) {
+// PlanBytes is Plan for a file in memory.
+func PlanBytes(name string, b []byte, o Options, change func(*arch.Header, *resolver.PlanOptions)) (*resolver.Plan, error) {
 	s, err := load.Bytes(name, b)
 	if err != nil {
 		return nil, err
 	}
-	d, err := decide(context.Background(), s, o, false)
-	return d.resolution, err
+	d, err := decide(context.Background(), s, o, false, change)
+	return d.plan, errors.Join(err, d.closePack())
 }
 
 // decide makes all decisions. The caller must close the pack, also with an error. loading says that a load follows, for which a
-// pack may be made.
-func decide(ctx context.Context, s load.Source, o Options, loading bool) (d decision, err error) {
+// pack may be made; change is as for Plan.
+func decide(ctx context.Context, s load.Source, o Options, loading bool, change func(*arch.Header, *resolver.PlanOptions)) (d decision, err error) {
 	if err := o.Check(); err != nil {
 		return d, err
 	}
-	if d.arch, err = arch.Describe(s.File); err != nil {
-		return d, err
-	}
 	here := machine.Here()
-	d.memory, d.available = here.Memory, here.Available
-	d.threads = o.Threads
-	if d.threads == 0 {
-		d.threads = min(here.Threads, maxThreads)
-	}
 	profile, _ := resolver.Default(here.Memory)
 	if o.Profile != nil {
 		profile = *o.Profile
 	}
-	o.Profile = &profile
 	if o.Load == LoadRead || o.Load == LoadDirect {
 		profile.Map = false
 	}
-	context := o.Context
-	if context == 0 {
-		context = min(d.arch.Context, 4096)
-	}
-	chunk := o.Chunk
-	if chunk == 0 {
-		chunk = 512
-	}
-	if context < 1 || context > maxContext {
-		return d, fmt.Errorf("%w: context %d, want 1 to %d", ErrOption, context, maxContext)
-	}
-	d.kv = arch.KV{Context: context, Chunk: min(chunk, context), Sequences: 1}
-	d.kvFormat = tensor.FormatOf(o.cache())
-	kvBytes, err := d.arch.KVBytes(d.kv, d.kvFormat)
-	if err != nil {
-		return d, err
-	}
+	d.threads = cmp.Or(o.Threads, min(here.Threads, maxThreads))
+	costs := resolver.MeasuredCosts()
+	costs.Pool = skeep.PoolBytes(d.threads)
+	o.Profile = &profile
 	if err := d.seekPack(ctx, s, o, loading); err != nil {
 		return d, err
 	}
@@ -407,23 +391,17 @@ func decide(ctx context.Context, s load.Source, o Options, loading bool) (d deci
 	if d.pack != nil {
 		packed = &resolver.Pack{Name: d.pack.Path, Serves: d.pack.Serves}
 	}
-	d.resolution, err = resolver.Resolve(resolver.Request{
-		Pack: packed, Header: s.File, Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Overrides: o.Overrides, Unused: d.arch.Unused,
-		Processor: skeep.Processor(), Available: here.Available, Exact: o.Exact,
-		Needs: []resolver.Need{
-			{Name: needKV, Bytes: kvBytes, Scope: tensor.Model},
-			{Name: needSlab, Bytes: 2 * min(d.arch.LayerBytes(d.kv.Chunk, 1), math.MaxInt64/2), Scope: tensor.Forward},
-		},
-	})
-	d.countPacked(d.resolution)
+	q := resolver.PlanOptions{Profile: profile, Platform: s.Platform(), Kernels: skeep.Kernels(), Processor: skeep.Processor(), Pack: packed,
+		Overrides: o.Overrides, Exact: o.Exact, KV: o.KV, Context: o.Context, Chunk: o.Chunk, Threads: d.threads, Memory: here.Memory, Available: here.Available, Costs: costs}
+	h := arch.Header(s.File)
+	if change != nil {
+		change(&h, &q)
+	}
+	if d.plan, err = resolver.MakePlan(h, q); err == nil {
+		d.countPacked(d.plan.Resolution)
+	}
 	return d, err
 }
-
-// The needs of a session, by their names in a resolution.
-const (
-	needKV   = "kv"
-	needSlab = "slab"
-)
 
 // Arch is the description of the model from the file's metadata. It must not be modified.
 func (m *Model) Arch() *arch.Model { return m.arch }
@@ -433,6 +411,9 @@ func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 
 // Resolution is the form and placement of every tensor, with reasons.
 func (m *Model) Resolution() *resolver.Resolution { return m.resolution }
+
+// Plan is what the model and one session take, as it was computed from the header before anything was loaded.
+func (m *Model) Plan() *resolver.Plan { return m.plan }
 
 // Context is the maximum number of positions of a sequence.
 func (m *Model) Context() int { return m.kv.Context }

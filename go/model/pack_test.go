@@ -77,7 +77,7 @@ func TestPackChangesNothing(t *testing.T) {
 					}
 				}
 			}
-			for _, need := range []string{needKV, needSlab} {
+			for _, need := range []string{resolver.NeedKV, resolver.NeedSlab} {
 				d, _ := m.Resolution().Decision(need)
 				private += d.Form.Bytes
 			}
@@ -129,17 +129,17 @@ func TestWhatAPackIsUsedFor(t *testing.T) {
 	require.ErrorIs(t, err, ErrOption)
 }
 
-// Resolve reads the header only: it finds the pack of a model that the index knows, and no other one.
-func TestResolveFindsAPackWithoutReadingTheModel(t *testing.T) {
+// Plan reads the header only: it finds the pack of a model that the index knows, and no other one.
+func TestPlanFindsAPackWithoutReadingTheModel(t *testing.T) {
 	path, o := packable(t)
 	time.Sleep(1100 * time.Millisecond) // until the state of the file can be told from the next one
 	m, err := Open(t.Context(), path, o)
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	mapped := func() (n int) {
-		r, err := Resolve(path, o)
+		p, err := Plan(path, o, nil)
 		require.NoError(t, err)
-		for _, d := range r.Decisions {
+		for _, d := range p.Resolution.Decisions {
 			if d.Form.Residency == resolver.PackPages {
 				require.Equal(t, tensor.Mapped, d.Spec.Domain)
 				require.Contains(t, d.Reason, "mapped from the pack "+thePack(t, o))

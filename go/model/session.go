@@ -11,6 +11,7 @@ import (
 
 	"github.com/skeep-project/skeep/go/exec"
 	"github.com/skeep-project/skeep/go/internal/ended"
+	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
 	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -117,8 +118,8 @@ func (m *Model) NewSession() (s *Session, err error) {
 			s = nil
 		}
 	}()
-	kv, _ := m.resolution.Decision(needKV)
-	slab, _ := m.resolution.Decision(needSlab)
+	kv, _ := m.resolution.Decision(resolver.NeedKV)
+	slab, _ := m.resolution.Decision(resolver.NeedSlab)
 	place := s.scope.Placing(kv.Spec)
 	s.kv.k, s.kv.v = make([]View, len(m.arch.Layers)), make([]View, len(m.arch.Layers))
 	for i := range m.arch.Layers {

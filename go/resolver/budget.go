@@ -14,7 +14,7 @@ type BudgetError struct {
 	Private int64  // bytes that would belong to the process alone
 	Mapped  int64  // bytes of file pages
 	Counted int64  // what the profile counts of both, without weights that overrides decide
-	Largest string // the largest of these: "weights", or the name of a need
+	Largest string // the largest of these: "weights", the name of a need, or "process" for what a process needs beside
 	Bytes   int64  // of that
 }
 
@@ -47,21 +47,21 @@ func (r *Resolution) Private() int64 { return r.sum(Decision.Private) }
 func (r *Resolution) sum(of func(Decision) bool) (sum int64) {
 	for _, d := range r.Decisions {
 		if of(d) {
-			sum += d.Form.Bytes
+			sum = add(sum, d.Form.Bytes)
 		}
 	}
 	return sum
 }
 
 // withinBudget returns a *BudgetError if the profile is strict and its budget is exceeded by what no override decides. It
-// notes what overrides allow beyond the profile.
-func (r *Resolution) withinBudget() error {
+// notes what overrides allow beyond the profile. beside is what the process needs beside the decisions.
+func (r *Resolution) withinBudget(beside int64) error {
 	p := r.Profile
 	if !p.Strict {
 		return nil
 	}
 	counts := func(d Decision) bool { return d.Private() || p.CountMapped && d.Spec.Domain == tensor.Mapped }
-	sums, largest, counted, overridden, dense := map[string]int64{}, "", int64(0), int64(0), 0
+	sums, largest, counted, overridden, dense := map[string]int64{"process": beside}, "process", beside, int64(0), 0
 	for _, d := range r.Decisions {
 		group := "weights"
 		switch {
@@ -75,8 +75,8 @@ func (r *Resolution) withinBudget() error {
 		case !d.IsWeight:
 			group = d.Name
 		}
-		counted += d.Form.Bytes
-		if sums[group] += d.Form.Bytes; largest == "" || sums[group] > sums[largest] {
+		counted = add(counted, d.Form.Bytes)
+		if sums[group] += d.Form.Bytes; sums[group] > sums[largest] {
 			largest = group
 		}
 	}
@@ -86,7 +86,7 @@ func (r *Resolution) withinBudget() error {
 	switch {
 	case p.Budget == 0:
 	case counted > p.Budget:
-		return &BudgetError{Profile: p.Name, Budget: p.Budget, Private: r.Private(), Mapped: r.In(tensor.Mapped), Counted: counted, Largest: largest, Bytes: sums[largest]}
+		return &BudgetError{Profile: p.Name, Budget: p.Budget, Private: r.Private() + beside, Mapped: r.In(tensor.Mapped), Counted: counted, Largest: largest, Bytes: sums[largest]}
 	case counted+overridden > p.Budget:
 		r.Notes = append(r.Notes, fmt.Sprintf("profile %s allows %s; overrides of weights make it %s", shown.Name(p.Name), Size(p.Budget), Size(counted+overridden)))
 	}

@@ -54,21 +54,3 @@ func Place(n Need, p Profile, platform Platform) tensor.AllocationSpec {
 	}
 	return spec
 }
-
-// Size formats a byte count in binary units: "1.50 GiB", "640 B".
-func Size(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/(1<<10), 0
-	for v >= 1024 && unit < 3 {
-		v, unit = v/1024, unit+1
-	}
-	digits := 2
-	if v >= 100 {
-		digits = 0
-	} else if v >= 10 {
-		digits = 1
-	}
-	return fmt.Sprintf("%.*f %ciB", digits, v, "KMGT"[unit])
-}

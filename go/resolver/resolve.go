@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/internal/argument"
@@ -24,6 +25,8 @@ type Request struct {
 	Overrides []Override
 	Unused    []string // tensors that the model does not read
 	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
+	Beside    int64    // bytes of private memory that the process needs besides weights and needs
+	Foreign   bool     // the architecture is unknown: every tensor counts as used, by its shape
 }
 
 // Decision is the resolved form and placement of one tensor or need.
@@ -151,7 +154,7 @@ func Resolve(q Request) (*Resolution, error) {
 		return nil, err
 	}
 	if refused == nil {
-		refused = r.withinBudget()
+		refused = r.withinBudget(q.Beside)
 	}
 	return r, refused
 }
@@ -166,12 +169,27 @@ func (q *Request) weights() []Weight {
 		if id, known := tensor.ParseID(t.Name); known {
 			w.Role, w.Use = id.Role, UseOf(id, tied)
 		}
+		if q.Foreign {
+			w.Use = foreignUse(w)
+		}
 		if slices.Contains(q.Unused, t.Name) {
 			w.Use = 0
 		}
 		weights[i] = w
 	}
 	return weights
+}
+
+// foreignUse is what a model of an unknown architecture does with a weight: matrices multiply, but for the table of
+// embeddings, whose use is known; vectors are operands of dense ops.
+func foreignUse(w Weight) Use {
+	switch {
+	case w.Use&(Gathered|Multiplied) != 0:
+		return w.Use
+	case w.Shape.Rank >= 2 && w.Shape.Dims[w.Shape.Rank-2] > 1 && strings.HasSuffix(w.Name, ".weight"):
+		return Multiplied
+	}
+	return Elementwise
 }
 
 // platform is how the pages that a form may be can be accessed.
@@ -230,14 +248,18 @@ func (q *Request) keeps(copies, conversions int64) string {
 	if q.Profile.Budget > 0 {
 		available = min(available, q.Profile.Budget)
 	}
+	rest := add(conversions, q.Beside)
+	for _, n := range q.Needs {
+		rest = add(rest, n.Bytes)
+	}
 	switch {
 	case copies == 0:
 	case q.Profile.Strict:
 		return "profile " + shown.Name(q.Profile.Name) + " is strict"
 	case available == 0:
 		return "how much memory is available is unknown"
-	case copies > (available-conversions)/2:
-		return fmt.Sprintf("the copies take %s of %s available, which is more than half", Size(copies), Size(max(0, available-conversions)))
+	case copies > max(0, available-rest)/2:
+		return fmt.Sprintf("the copies take %s of %s available, which is more than half", Size(copies), Size(max(0, available-rest)))
 	}
 	return ""
 }

@@ -29,6 +29,9 @@ func NewPool(threads int) (*Pool, error) {
 	return &Pool{c}, nil
 }
 
+// PoolBytes is how much scratch memory a pool of 1 to 1024 threads has; it is not among the bytes that Stats counts.
+func PoolBytes(threads int) int64 { return core.PoolBytes(min(max(1, threads), core.MaxThreads)) }
+
 // Threads is how many threads work on an operation, the caller included; 0 when the pool is nil or closed. It does not
 // wait.
 func (p *Pool) Threads() int { return p.inside().Threads() }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/skeep-project/skeep/go/embedded"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
@@ -74,11 +73,11 @@ The exit status is 1 when a strict profile refuses the model.`,
 }
 
 func resolve(args []string, o model.Options) (*resolver.Resolution, error) {
-	path, isFile := modelArg(args)
-	if !isFile {
-		return model.ResolveBytes(path, embedded.Model(), o)
+	p, err := planned(args, o, nil)
+	if err != nil {
+		return nil, err
 	}
-	return model.Resolve(path, o)
+	return p.Resolution, p.Refused
 }
 
 // describeDecision writes a decision as people and scripts read it.

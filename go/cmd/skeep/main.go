@@ -88,7 +88,7 @@ multiplied as they are, from the pages of the file or from a copy whose blocks a
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
+	root.AddCommand(runCommand(), inspectCommand(), explainCommand(), planCommand(), dumpCommand(), tokenizeCommand(), kernelsCommand(), perplexityCommand(),
 		benchCommand(), quantizeCommand(), synthCommand(), packCommand(), cacheCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(shown.Line(err.Error())) })
 	root.SetHelpCommand(helpCommand(root))

@@ -68,3 +68,6 @@ func HugeBytes(s Storage) (uint64, Status) {
 	}
 	return uint64(C.skeep_measure_huge(C.uint64_t(i.Address), C.uint64_t(i.Bytes))), st
 }
+
+// PoolBytes is the memory that a pool of so many threads takes for scratch.
+func PoolBytes(threads int) int64 { return int64(C.skeep_pool_bytes(C.uint32_t(threads), 0)) }
