@@ -164,7 +164,7 @@ func resident(t *testing.T) trace.Process {
 	return p
 }
 
-// A model in feed order is in memory once: private copies, and the file pages of the rest. While it loads, one weight more.
+// Case C05. A model in feed order is in memory once: private copies, and the file pages of the rest. While it loads, one weight more.
 func TestFeedOrderIsNotTwiceInMemory(t *testing.T) {
 	const slack = 6 << 20
 	path := synth(t, 110e6, "q8_0")

@@ -40,7 +40,13 @@ type File struct {
 	target Target
 	f      *os.File
 	done   bool
+	// Bytes written, and those of them that are on their way to the medium.
+	written, sent int64
 }
+
+// sendEvery is after how many bytes they are sent on their way to the medium, so that a large file does not wait for all of it
+// at its end.
+const sendEvery = 8 << 20
 
 // live are the temporaries of this process. The lock is also held while files get their names, so that whoever asks
 // what this process has open meets no half of that.
@@ -118,6 +124,10 @@ func own(f *os.File) bool {
 // Write implements io.Writer. Errors name the path that was asked for.
 func (o *File) Write(b []byte) (int, error) {
 	n, err := o.f.Write(b)
+	if o.written += int64(n); o.written-o.sent >= sendEvery && !o.target.Streams() {
+		send(o.f, o.sent, o.written-o.sent)
+		o.sent = o.written
+	}
 	return n, as(o.target.path, err)
 }
 

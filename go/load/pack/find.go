@@ -17,7 +17,6 @@ import (
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/tensor"
-	"golang.org/x/sys/unix"
 )
 
 // Pack is an open pack, whose tables were compared with those that its model asks for. It is safe for concurrent use, except
@@ -107,8 +106,7 @@ func openPack(path, key string, list []Tensor) (*Pack, error) {
 		}
 		return nil, &Error{path, "ignored: " + strings.TrimPrefix(err.Error(), "irpa: "), errors.Join(ErrIgnored, err)}
 	}
-	// The time of use is for the limit of the folder. Mtime stays as it is: those who map the file would take it for changed.
-	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{unix.NsecToTimespec(time.Now().UnixNano()), {Nsec: unix.UTIME_OMIT}}, 0)
+	touch(path, time.Now())
 	return p, nil
 }
 

@@ -81,34 +81,45 @@ func (f Folder) List() ([]Info, error) {
 	if err := f.settle(); err != nil {
 		return nil, err
 	}
-	names, err := packsIn(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	var list []Info
-	for _, name := range names {
-		i := Info{Path: filepath.Join(f.Path, name)}
-		st, err := os.Stat(i.Path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
-		}
+	list, err := f.scan()
+	for k := range list {
+		i := &list[k]
+		a, err := irpa.Open(i.Path)
 		if err != nil {
-			return nil, err
-		}
-		i.Bytes, i.Used = st.Size(), accessed(st)
-		if a, err := irpa.Open(i.Path); err != nil {
 			i.Err = err
-		} else {
-			var r record
-			if r, i.Err = recordOf(a); i.Err == nil && len(r.Source) > 0 {
-				i.Source, i.Orders = r.Source[0].Name, r.Orders
-			}
-			_ = a.Close() // only read
+			continue
 		}
-		list = append(list, i)
+		var r record
+		if r, i.Err = recordOf(a); i.Err == nil && len(r.Source) > 0 {
+			i.Source, i.Orders = r.Source[0].Name, r.Orders
+		}
+		_ = a.Close() // only read
+		touch(i.Path, i.Used)
+	}
+	return list, err
+}
+
+// scan is List without a look into the packs.
+func (f Folder) scan() (list []Info, err error) {
+	names, err := packsIn(f.Path)
+	for _, name := range names {
+		path := filepath.Join(f.Path, name)
+		st, statErr := os.Stat(path)
+		switch {
+		case statErr == nil:
+			list = append(list, Info{Path: path, Bytes: st.Size(), Used: accessed(st)})
+		case !errors.Is(statErr, fs.ErrNotExist): // else removed meanwhile
+			err = errors.Join(err, statErr)
+		}
 	}
 	slices.SortStableFunc(list, func(a, b Info) int { return b.Used.Compare(a.Used) })
-	return list, nil
+	return list, err
+}
+
+// touch sets when a pack was last used: now, or before a look at it that was no use. It fails silently. Mtime stays as it is: those
+// who have the file mapped would take it for changed.
+func touch(path string, used time.Time) {
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{unix.NsecToTimespec(used.UnixNano()), {Nsec: unix.UTIME_OMIT}}, 0)
 }
 
 func accessed(st os.FileInfo) time.Time { return time.Unix(0, st.Sys().(*syscall.Stat_t).Atim.Nano()) }
@@ -150,7 +161,7 @@ func (f Folder) evict(more int64, note func(string)) error {
 	if more > f.Limit {
 		return &Error{f.Path, fmt.Sprintf("a pack of %s, but all packs may have %s (SKEEP_CACHE_LIMIT)", resolver.Size(more), resolver.Size(f.Limit)), ErrSpace}
 	}
-	list, err := f.List()
+	list, err := f.scan()
 	if err != nil {
 		return err
 	}

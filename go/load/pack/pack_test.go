@@ -67,7 +67,7 @@ func made(t testing.TB, f *gguf.File, o Options) *Result {
 }
 
 // TestAPackHasTheBlocksInFeedOrder compares each blob with what Prepack makes of the file's weight, and reads the archive as any
-// reader would. Case E12. Metadata name the geometry of blocks.
+// reader would. Case E12. Metadata name the geometry of blocks. Case C22. A second Make finds the pack; what is not in it is not served.
 func TestAPackHasTheBlocksInFeedOrder(t *testing.T) {
 	at(t)
 	for _, kind := range []string{"q4_k_m", "q8_0"} {

@@ -23,6 +23,9 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 	damaged := func(format string, args ...any) error {
 		return &Error{path, fmt.Sprintf(format, args...), ErrDamaged}
 	}
+	if st, err := os.Stat(path); err == nil {
+		defer touch(path, accessed(st))
+	}
 	a, err := irpa.Open(path)
 	if err != nil {
 		if errors.As(err, new(*irpa.Error)) {
@@ -38,6 +41,10 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 	entries := a.Entries()
 	if len(entries) != len(r.Blobs)+1 || entries[len(r.Blobs)].Name != entryName {
 		return damaged("%d entries, want %d and %s behind them", len(entries), len(r.Blobs), entryName)
+	}
+	last := entries[len(r.Blobs)]
+	if want := (last.Offset + last.Length + page - 1) / page * page; a.Size() != want {
+		return damaged("%d bytes, want %d", a.Size(), want)
 	}
 	v := verifier{ctx: ctx, f: a.OSFile(), total: a.Size(), progress: progress, buffer: make([]byte, large)}
 	got, err := v.sum(entries[0].Offset)
