@@ -324,7 +324,7 @@ func TestDescribeQwen(t *testing.T) {
 		require.Equal(t, name == "qwen3", m.Layers[1].QKNorm)
 		require.Empty(t, m.Unused)
 	}
-	require.Equal(t, []string{"gemma3", "llama", "qwen2", "qwen3"}, Architectures())
+	require.Subset(t, Architectures(), []string{"gemma3", "llama", "qwen2", "qwen3"})
 }
 
 func TestExperts(t *testing.T) {
@@ -463,7 +463,7 @@ func TestHeadersWithoutAModelAreRefused(t *testing.T) {
 	var unknown *UnknownArchError
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "mamba", unknown.Arch)
-	require.ErrorContains(t, err, "want one of gemma3, llama")
+	require.ErrorContains(t, err, "want one of exaone4, gemma, gemma2, gemma3, ")
 
 	for key, vals := range map[string][]any{
 		"llama.block_count":                      {uint32(0), "2", uint32(1 << 30), int32(-1), uint64(math.MaxUint64), []int32{2}},

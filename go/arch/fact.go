@@ -95,11 +95,11 @@ func (x Fact) Refuses(v Value) bool {
 // FactsOf returns the table of keys under an architecture's prefix: first the keys of its family, then keys of
 // unsupported designs. It is nil for an unknown architecture.
 func FactsOf(architecture string) Facts {
-	f, ok := families[architecture]
+	f, ok := FamilyOf(architecture)
 	if !ok {
 		return nil
 	}
-	return slices.Concat(f.keys, otherDesigns)
+	return slices.Concat(f.Keys, otherDesigns)
 }
 
 // FileFacts returns the table of keys that belong to neither an architecture nor a tokenizer.

@@ -3,6 +3,7 @@ package arch
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/skeep-project/skeep/go/tensor"
 )
@@ -38,9 +39,9 @@ func (r *reader) fail(kind error, key, format string, args ...any) {
 // find looks for a key of the family's under all its names: the whole name that the file has and its value, or nil
 // when it is absent, which is an error when the row has no default.
 func (r *reader) find(name string) (key string, v Value) {
-	x, declared := r.keys.Find(name)
+	x, _ := r.keys.Find(name)
 	key = r.prefix + name
-	if !declared || x.Effect != Read {
+	if !r.reads(name) {
 		r.fail(ErrUnsupported, key, "is read, but is not in the table of facts")
 	}
 	for _, other := range append([]string{name}, x.Aliases...) {
@@ -154,8 +155,8 @@ func (r *reader) float(name string, low, high float64) (x float64, given bool) {
 	return 0, true
 }
 
-// model reads the hyperparameters that all families share.
-func (r *reader) model(m *Model, f family) {
+// model reads the hyperparameters of a family.
+func (r *reader) model(m *Model, f Family) {
 	layers, _ := r.count("block_count", 1, maxLayers)
 	m.Context, _ = r.count("context_length", 1, maxContext)
 	m.Width, _ = r.count("embedding_length", 1, maxWidth)
@@ -166,17 +167,12 @@ func (r *reader) model(m *Model, f family) {
 		kvHeads = heads
 	}
 	ff := r.perLayer("feed_forward_length", layers, 1, maxFF)
-	window, _ := r.count("attention.sliding_window", 0, maxContext)
 	softcap, _ := r.float("attn_logit_softcapping", 0, 1e6)
 	finalSoftcap, _ := r.float("final_logit_softcapping", 0, 1e6)
 	keyDim, valueDim, rope := r.heads(m, f, heads)
 	m.Vocab = r.vocab()
 	if r.err != nil {
 		return
-	}
-	scale, given := r.float("attention.scale", 1e-6, 1e6)
-	if !given {
-		scale = 1 / math.Sqrt(float64(keyDim))
 	}
 	m.Eps, m.FinalSoftcap = float32(eps), float32(finalSoftcap)
 	m.Layers = make([]Layer, layers)
@@ -188,15 +184,103 @@ func (r *reader) model(m *Model, f family) {
 				return
 			}
 			l.Heads, l.KVHeads, l.KeyDim, l.ValueDim = heads[i], kvHeads[i], keyDim, valueDim
-			l.Window, l.Rope, l.AttnScale, l.AttnSoftcap = window, rope, float32(scale), float32(softcap)
+			l.Rope, l.AttnSoftcap = rope, float32(softcap)
 		}
 		m.Layers[i] = l
 	}
+	r.windows(m, f)
+	r.scales(m, f)
+	r.experts(m)
+}
+
+// windows reads which layers see a window only, and what else is different in them.
+func (r *reader) windows(m *Model, f Family) {
+	const pattern, localBase = "attention.sliding_window_pattern", "rope.freq_base_swa"
+	window, given := r.count("attention.sliding_window", 0, maxContext)
+	if !given {
+		window = f.Kept.Window
+	}
+	local := slices.Repeat([]bool{true}, len(m.Layers))
+	if r.reads(pattern) {
+		local = r.localLayers(len(m.Layers), f.Kept.Period)
+	}
+	base := 0.0 // the same
+	if r.reads(localBase) {
+		base, _ = r.float(localBase, 1, 1e12)
+	}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		if l.Heads == 0 {
+			continue
+		}
+		if local[i] && window > 0 {
+			l.Window = window
+			if f.PlainWindows {
+				l.Rope = tensor.RopeParams{Form: l.Rope.Form, Dims: l.Rope.Dims, Base: l.Rope.Base, Scale: 1, AttnFactor: 1}
+			}
+			if base > 0 {
+				l.Rope.Base = float32(base)
+			}
+		}
+		if f.Unrotated != nil && f.Unrotated(m, l, i) {
+			l.Rope = tensor.RopeParams{}
+		}
+	}
+}
+
+// scales reads the factors of embeddings, scores, residual sums and logits. A stated 0 is none.
+func (r *reader) scales(m *Model, f Family) {
+	if f.ScaledEmbedding {
+		m.EmbedScale = float32(math.Sqrt(float64(m.Width)))
+	}
+	factor := func(name string) float32 {
+		if r.reads(name) {
+			if x, given := r.float(name, 0, 1e6); given && x != 0 {
+				return float32(x)
+			}
+		}
+		return 1
+	}
+	if x := factor("embedding_scale"); x != 1 {
+		m.EmbedScale = x
+	}
+	m.ResidualScale, m.LogitScale = factor("residual_scale"), 1/factor("logit_scale")
+	scale, given := r.float("attention.scale", 1e-6, 1e6)
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		switch {
+		case l.Heads == 0:
+		case given:
+			l.AttnScale = float32(scale)
+		case f.AttnScale != nil:
+			l.AttnScale = float32(f.AttnScale(m, l))
+		default:
+			l.AttnScale = float32(1 / math.Sqrt(float64(l.KeyDim)))
+		}
+	}
+}
+
+// experts reads how many experts there are, if the family may have some.
+func (r *reader) experts(m *Model) {
+	if !r.reads("expert_count") {
+		return
+	}
+	m.Experts, _ = r.count("expert_count", 0, maxExperts)
+	m.ExpertsUsed, _ = r.count("expert_used_count", 0, maxExperts)
+	if m.Experts > 0 && (m.ExpertsUsed < 1 || m.ExpertsUsed > m.Experts) {
+		r.fail(ErrInvalid, r.prefix+"expert_used_count", "%d of %d experts", m.ExpertsUsed, m.Experts)
+	}
+}
+
+// reads reports whether the family reads a key.
+func (r *reader) reads(name string) bool {
+	x, declared := r.keys.Find(name)
+	return declared && x.Effect == Read
 }
 
 // heads reads what one head is like. Without a stated width it is the model's, divided by the heads of
 // the first layer with attention.
-func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, rope tensor.RopeParams) {
+func (r *reader) heads(m *Model, f Family, heads []int) (keyDim, valueDim int, rope tensor.RopeParams) {
 	n := 0
 	for _, h := range heads {
 		if n == 0 {
@@ -223,7 +307,7 @@ func (r *reader) heads(m *Model, f family, heads []int) (keyDim, valueDim int, r
 }
 
 // rope reads the rotary embedding and its scaling.
-func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
+func (r *reader) rope(m *Model, f Family, keyDim int) tensor.RopeParams {
 	dims, given := r.count("rope.dimension_count", 2, maxHeadDim)
 	if !given {
 		dims = keyDim
@@ -240,7 +324,13 @@ func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
 		r.fail(ErrInvalid, r.prefix+"rope.scaling.factor", "%g, want 0 or 0.001 to 1e+06", factor)
 	}
 	attn, _ := r.float("rope.scaling.attn_factor", 1e-3, 1e3)
-	p := tensor.RopeParams{Form: f.rope, Dims: uint32(dims), Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
+	p := tensor.RopeParams{Form: f.Rope, Dims: uint32(dims), Base: float32(base), Scale: float32(1 / factor), AttnFactor: float32(attn)}
+	factors := slices.ContainsFunc(f.Tensors, func(r Row) bool { return r.Role == tensor.RopeFactorsLong })
+	if factors {
+		if m.ShortContext, given = r.count("rope.scaling.original_context_length", 1, maxContext); !given {
+			m.ShortContext = m.Context
+		}
+	}
 	key, kind := r.find("rope.scaling.type")
 	if kind == nil || r.err != nil {
 		return p
@@ -251,6 +341,10 @@ func (r *reader) rope(m *Model, f family, keyDim int) tensor.RopeParams {
 	case "linear":
 	case "yarn":
 		r.yarn(m, &p, factor)
+	case "longrope":
+		if p.Scale = 1; !factors {
+			r.fail(ErrUnsupported, key, "longrope needs factors, which this architecture does not read")
+		}
 	default:
 		r.fail(ErrUnsupported, key, "unknown scaling %s, want none, linear or yarn", words(kind))
 	}

@@ -1,38 +1,56 @@
 package arch
 
-// kept is what the files of an architecture do not state of what its layers keep. Where a key states it, the key counts.
-type kept struct {
-	window   int  // attention.sliding_window
-	period   int  // attention.sliding_window_pattern: every so manieth layer sees everything; 0: none does
-	own      int  // so many of the first layers have caches, the others share theirs: attention.shared_kv_layers; 0: all
-	interval int  // full_attention_interval: every so manieth layer attends, the others are recurrent; 0: all attend
-	state    bool // layers without heads are recurrent
-	beside   bool // and so are those with heads
-	single   bool // a layer attends, or is recurrent, or has a feed-forward part: only one of them
+// Kept is what the files of an architecture do not state of what its layers keep. Where a key states it, the key counts.
+type Kept struct {
+	Window   int  // attention.sliding_window
+	Period   int  // attention.sliding_window_pattern: every so manieth layer sees everything; 0: the pattern is not read, all layers have the window
+	Own      int  // so many of the first layers have caches, the others share theirs: attention.shared_kv_layers; 0: all
+	Interval int  // full_attention_interval: every so manieth layer attends, the others are recurrent; 0: all attend
+	State    bool // layers without heads are recurrent
+	Beside   bool // and so are those with heads
+	Single   bool // a layer attends, or is recurrent, or has a feed-forward part: only one of them
 }
 
-// keeps is THE table of architectures whose geometry is known, whether they run here or not. Those that state
-// everything have an empty row. Sources: the papers of the models and the constants of llama.cpp.
-var keeps = map[string]kept{
-	"llama": {}, "mistral3": {}, "smollm3": {}, "qwen2": {}, "qwen2moe": {}, "qwen3": {}, "qwen3moe": {}, "phi2": {}, "phi3": {},
-	"phimoe": {}, "gemma": {}, "granite": {}, "granitemoe": {}, "starcoder2": {}, "stablelm": {}, "glm4": {}, "olmo2": {period: 4},
-	"gemma2":  {window: 4096, period: 2},
-	"gemma3":  {period: 6},
-	"gemma3n": {period: 5, own: 20},
-	"gemma4":  {period: 6},
-	"cohere2": {period: 4},
-	"exaone4": {period: 4},
-	"gpt-oss": {period: 2},
-	"llama4":  {window: 8192, period: 4}, // a chunk is at most as far as a window
+// measured holds what Measure knows of architectures that are no Family. Those that state everything have an empty row.
+// Sources: the papers of the models and the constants of llama.cpp.
+var measured = map[string]Kept{
+	"mistral3": {}, "qwen2moe": {}, "qwen3moe": {}, "phi2": {}, "phimoe": {}, "granitemoe": {}, "starcoder2": {}, "stablelm": {},
+	"gemma3n": {Period: 5, Own: 20},
+	"gemma4":  {Period: 6},
+	"cohere2": {Period: 4},
+	"gpt-oss": {Period: 2},
+	"llama4":  {Window: 8192, Period: 4}, // a chunk is at most as far as a window
 
 	"deepseek2": {}, // latent attention where attention.key_length_mla is stated
 
 	// attention.head_count_kv is 0 in recurrent layers.
-	"lfm2": {state: true}, "lfm2moe": {state: true}, "granitehybrid": {state: true}, "jamba": {state: true},
-	"mamba": {state: true}, "mamba2": {state: true},
-	"nemotron_h": {state: true, single: true},
-	"qwen3next":  {state: true, interval: 4}, "qwen35": {state: true, interval: 4}, "qwen35moe": {state: true, interval: 4},
-	"falcon-h1": {state: true, beside: true},
+	"lfm2": {State: true}, "lfm2moe": {State: true}, "granitehybrid": {State: true}, "jamba": {State: true},
+	"mamba": {State: true}, "mamba2": {State: true},
+	"nemotron_h": {State: true, Single: true},
+	"qwen3next":  {State: true, Interval: 4}, "qwen35": {State: true, Interval: 4}, "qwen35moe": {State: true, Interval: 4},
+	"falcon-h1": {State: true, Beside: true},
+}
+
+// keptBy is what the layers of an architecture keep. known is false if nothing is known of it.
+func keptBy(architecture string) (k Kept, known bool) {
+	if f, ok := FamilyOf(architecture); ok {
+		return f.Kept, true
+	}
+	k, known = measured[architecture]
+	return k, known
+}
+
+// facts is the rows of the keys that a family reads for what it keeps.
+func (k Kept) facts() (all Facts) {
+	if k.Period > 0 {
+		all = append(all, Fact{Name: "attention.sliding_window_pattern", Effect: Read, Default: float64(k.Period),
+			Reason: "n: every n-th layer has full attention; or an array that says for each layer whether it has the window", Source: converter + ", " + ollama})
+	}
+	if k.Window > 0 {
+		all = append(all, Fact{Name: "attention.sliding_window", Effect: Read, Default: float64(k.Window),
+			Reason: "number of positions that a position attends to, itself included; 0: all", Source: converter})
+	}
+	return all
 }
 
 // sizeKeys is what Measure reads. What an absent key stands for is decided there, and said.

@@ -138,6 +138,20 @@ func activations(usual ...any) (all Facts) {
 	return all
 }
 
+// rotaryBase is the row of a family's base.
+func rotaryBase(usual float64, source string) Facts {
+	return Facts{{Name: "rope.freq_base", Effect: Read, Default: usual, Reason: "rotary base", Source: source}}
+}
+
+// localBase is the row of families whose layers with a window may have a base of their own.
+var localBase = Facts{{Name: "rope.freq_base_swa", Aliases: []string{"rope.local.freq_base"}, Effect: Read, Default: "rope.freq_base",
+	Reason: "rotary base in layers with a sliding window", Source: converter + ", " + ollama}}
+
+// permuted is the row of families whose files hold queries and keys so that neighbors rotate.
+var permuted = Facts{
+	{Name: "tensor_data_layout", Effect: Refused, Usual: []any{"Meta AI original pth"}, Reason: "only weights of queries and keys with adjacent rotated pairs are supported", Source: spec},
+}
+
 // noExperts is the rows of a family without them.
 var noExperts = Facts{
 	{Name: "expert_count", Effect: Refused, Usual: []any{0.0}, Reason: "this architecture has no experts", Source: converter},

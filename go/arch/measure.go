@@ -12,9 +12,17 @@ import (
 // measure is what Measure works with.
 type measure struct {
 	*reader
-	kept
+	Kept
 	Sizes
 	shapes map[string]tensor.Shape // of the tensors, by name
+}
+
+func newMeasure(h Header) *measure {
+	r := &reader{h: h, keys: sizeKeys}
+	name := r.text("general.architecture", true)
+	k, known := keptBy(name)
+	r.prefix = name + "."
+	return &measure{reader: r, Kept: k, Sizes: Sizes{Geometry: Geometry{Arch: name}, Bound: !known}}
 }
 
 func (m *measure) assume(key, value, reason string) {
@@ -118,7 +126,7 @@ func (m *measure) feedForward() {
 			l.FF = (all + used - 1) / used
 		}
 	}
-	if missing && !m.kept.state {
+	if missing && !m.Kept.State {
 		m.unknown("slab", "feed_forward_length")
 	}
 }
@@ -148,7 +156,7 @@ func (m *measure) attention() {
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		has := func(role tensor.Role) bool { return m.shapes[tensor.IDOf(role, i).String()].Rank > 0 }
-		l.QKNorm, l.PostNorms = has(tensor.AttnQNorm), has(tensor.PostAttnNorm) // their results take memory, too
+		l.QKNorm, l.PostNorms = has(tensor.AttnQNorm), has(tensor.PostAttnNorm) || has(tensor.PostFFNNorm) // their results take memory, too
 	}
 	m.recurrent()
 	m.windows()
@@ -177,7 +185,7 @@ func (m *measure) fromTensors(kvHeads []int) {
 	}
 	if found {
 		m.assume("attention.head_count", "(rows of attn_k.weight and attn_v.weight)", "the metadata do not state it")
-	} else if !m.kept.state {
+	} else if !m.Kept.State {
 		m.unknown("kv", "attention.head_count")
 	}
 }
@@ -194,7 +202,7 @@ func (m *measure) headWidths(heads []int) (keyDim, valueDim int) {
 		}
 		if keyDim > 0 {
 			m.assume("attention.key_length", strconv.Itoa(keyDim), ofWidth)
-		} else if !m.kept.state {
+		} else if !m.Kept.State {
 			m.unknown("kv", "attention.key_length")
 		}
 	}
@@ -212,9 +220,9 @@ func (m *measure) recurrent() {
 	recurrent := make([]bool, len(m.Layers))
 	if key, v := m.find(each); v != nil {
 		recurrent = m.bools(key, v)
-	} else if n, given := m.count(interval, 1, maxLayers); given || m.kept.interval > 0 {
+	} else if n, given := m.count(interval, 1, maxLayers); given || m.Kept.Interval > 0 {
 		if !given {
-			n = m.kept.interval
+			n = m.Kept.Interval
 			m.assume(interval, strconv.Itoa(n), "usual for "+m.Arch)
 		}
 		for i := range recurrent {
@@ -232,16 +240,16 @@ func (m *measure) recurrent() {
 func (m *measure) windows() {
 	const name, pattern = "attention.sliding_window", "attention.sliding_window_pattern"
 	window, given := m.count(name, 0, maxContext)
-	if !given && m.kept.window > 0 {
-		window = m.kept.window
+	if !given && m.Kept.Window > 0 {
+		window = m.Kept.Window
 		m.assume(name, strconv.Itoa(window), "usual for "+m.Arch)
 	}
 	if window == 0 || m.err != nil {
 		return
 	}
-	local := m.localLayers(len(m.Layers), m.kept.period)
-	if _, v := m.find(pattern); v == nil && m.kept.period > 0 && !m.Bound {
-		m.assume(pattern, strconv.Itoa(m.kept.period), "usual for "+m.Arch+": every so manieth layer sees the whole context")
+	local := m.localLayers(len(m.Layers), m.Kept.Period)
+	if _, v := m.find(pattern); v == nil && m.Kept.Period > 0 && !m.Bound {
+		m.assume(pattern, strconv.Itoa(m.Kept.Period), "usual for "+m.Arch+": every so manieth layer sees the whole context")
 	}
 	keyDim, keyGiven := m.count("attention.key_length_swa", 1, maxHeadDim)
 	valueDim, valueGiven := m.count("attention.value_length_swa", 1, maxHeadDim)
@@ -289,8 +297,8 @@ func (m *measure) latent() {
 func (m *measure) shared() {
 	const name = "attention.shared_kv_layers"
 	n, given := m.count(name, 0, len(m.Layers)-1)
-	if !given && m.kept.own > 0 && len(m.Layers) > m.kept.own {
-		n = len(m.Layers) - m.kept.own
+	if !given && m.Kept.Own > 0 && len(m.Layers) > m.Kept.Own {
+		n = len(m.Layers) - m.Kept.Own
 		m.assume(name, strconv.Itoa(n), "usual for "+m.Arch)
 	}
 	for i := len(m.Layers) - n; i < len(m.Layers) && !m.Bound; i++ {
@@ -323,9 +331,9 @@ func (m *measure) state() {
 	needed := false
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		alone := l.Heads == 0 && !(m.single && l.FF > 0)
-		if m.kept.state && (alone || m.beside) || m.Bound {
-			l.State, needed = state, needed || alone || m.beside
+		alone := l.Heads == 0 && !(m.Single && l.FF > 0)
+		if m.Kept.State && (alone || m.Beside) || m.Bound {
+			l.State, needed = state, needed || alone || m.Beside
 		}
 	}
 	if needed && !isShort && !isSSM {
@@ -348,4 +356,34 @@ func (m *measure) bools(key string, v Value) []bool {
 		}
 	}
 	return all
+}
+
+// localLayers reads which layers see no more than the window: all but every so manieth (as usual if the file does not
+// say, 0: all), or those of a list.
+func (r *reader) localLayers(layers, usual int) []bool {
+	const name = "attention.sliding_window_pattern"
+	local := make([]bool, layers)
+	key, v := r.find(name)
+	if v != nil {
+		if a, ok := v.Array(); ok {
+			if a.Len() != layers {
+				r.fail(ErrInvalid, key, "array of %d values for %d layers", a.Len(), layers)
+				return local
+			}
+			for i := range local {
+				if local[i], ok = a.At(i).Bool(); !ok {
+					r.fail(ErrInvalid, fmt.Sprintf("%s[%d]", key, i), "is of kind %s, not bool", a.Elem())
+				}
+			}
+			return local
+		}
+	}
+	period, given := r.count(name, 1, maxLayers)
+	if !given {
+		period = usual
+	}
+	for i := range local {
+		local[i] = period == 0 || i%period != period-1
+	}
+	return local
 }

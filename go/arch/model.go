@@ -2,7 +2,6 @@ package arch
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/skeep-project/skeep/go/internal/argument"
 	"github.com/skeep-project/skeep/go/tensor"
@@ -15,10 +14,10 @@ type Layer struct {
 	KeyDim, ValueDim  int               // of one head
 	FF                int               // width of the feed-forward part; of one expert when Model.Experts > 0
 	Window            int               // sliding window: a position attends to this many positions up to itself; 0 = all
-	Rope              tensor.RopeParams // AttnFactor is the complete factor of cosine and sine
+	Rope              tensor.RopeParams // AttnFactor is the complete factor of cosine and sine; Dims is 0 without rotation
 	AttnScale         float32           // of q·k
 	AttnSoftcap       float32           // 0 = none
-	QKNorm, PostNorms bool              // has norms of queries and keys; has norms after attention and feed-forward
+	QKNorm, PostNorms bool              // has norms of queries and keys; has norms or scales after attention and feed-forward
 
 	// What Measure finds in architectures that Describe does not know.
 	Latent bool            // values are the first ValueDim elements of the keys, and have no cache of their own
@@ -45,7 +44,10 @@ type Model struct {
 	EmbedScale   float32 // of embeddings; 1 = none
 	Activation   tensor.GLUForm
 	FinalSoftcap float32 // of logits; 0 = none
-	TiedHead     bool    // the embedding table is also the output head
+	// Factors of what each part of a layer adds to the residual stream, and of logits; 1 = none.
+	ResidualScale, LogitScale float32
+	ShortContext              int  // sequences of more positions rotate by the long factors, if there are some
+	TiedHead                  bool // the embedding table is also the output head
 
 	// Tensors lists every tensor that the family defines, in the order of the model, including absent optional ones.
 	Tensors []Tensor
@@ -73,16 +75,6 @@ func (m *Model) Find(id tensor.ID) (t Tensor, ok bool) {
 	return m.Tensors[i], true
 }
 
-// Architectures lists the values of general.architecture that Describe supports, sorted.
-func Architectures() []string {
-	names := make([]string, 0, len(families))
-	for name := range families {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // Describe reads the hyperparameters of a model and finds its tensors. It reads no payload. A key or tensor that would
 // change results in an unsupported way is an error (see FactsOf, FileFacts, TensorFacts), so the description is
 // complete. Errors are *UnknownArchError, *Error, which names a key or tensor, or *MissingTensorsError.
@@ -96,40 +88,37 @@ func Describe(h Header) (*Model, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	f, ok := families[name]
+	f, ok := FamilyOf(name)
 	if !ok {
 		return nil, &UnknownArchError{File: h.Name(), Arch: name, Known: Architectures()}
 	}
-	r.prefix, r.keys = name+".", f.keys
+	r.prefix, r.keys = name+".", f.Keys
 	r.refuse(r.prefix, FactsOf(name))
-	m := &Model{Geometry: Geometry{Arch: name}, Name: r.text("general.name", false), Activation: f.activation, EmbedScale: 1}
+	m := &Model{Geometry: Geometry{Arch: name}, Name: r.text("general.name", false), Activation: f.Activation, EmbedScale: 1, ResidualScale: 1, LogitScale: 1}
 	r.model(m, f)
-	if f.facts != nil && r.err == nil {
-		f.facts(m, r)
-	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	if err := m.find(h, f.tensors); err != nil {
+	if err := m.find(h, f.Tensors); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // find lists the tensors of the family's rows and looks for them in the file.
-func (m *Model) find(h Header, rows []row) error {
+func (m *Model) find(h Header, rows []Row) error {
 	byName := make(map[string]int, len(h.Tensors()))
 	for i, t := range h.Tensors() {
 		byName[t.Name] = i
 	}
 	m.index = map[tensor.ID]int{}
 	var missing []string
-	add := func(r *row, layer int, dims []int) error {
+	add := func(r *Row, layer int, dims []int) error {
 		if len(dims) == 0 {
 			return nil
 		}
-		t := Tensor{ID: tensor.IDOf(r.role, layer), Optional: r.optional, Index: -1}
-		t.ID.Kind = r.kind
+		t := Tensor{ID: tensor.IDOf(r.Role, layer), Optional: r.Optional, Index: -1}
+		t.ID.Kind = r.Kind
 		t.Shape.Rank = uint8(len(dims))
 		for i, d := range dims {
 			t.Shape.Dims[i] = int64(d)
@@ -142,7 +131,7 @@ func (m *Model) find(h Header, rows []row) error {
 					Reason: fmt.Sprintf("shape is %s, but the metadata require %s", got, t.Shape)}
 			}
 			delete(byName, name)
-		} else if !r.optional {
+		} else if !r.Optional {
 			missing = append(missing, name)
 		}
 		m.index[t.ID] = len(m.Tensors)
@@ -156,8 +145,8 @@ func (m *Model) find(h Header, rows []row) error {
 			l = &m.Layers[layer]
 		}
 		for i := range rows {
-			if r := &rows[i]; r.role.PerLayer() == (layer >= 0) {
-				if err := add(r, layer, r.dims(m, l)); err != nil {
+			if r := &rows[i]; r.Role.PerLayer() == (layer >= 0) {
+				if err := add(r, layer, r.Dims(m, l)); err != nil {
 					return err
 				}
 			}
@@ -176,5 +165,11 @@ func (m *Model) find(h Header, rows []row) error {
 	}
 	_, untied := m.Find(tensor.IDOf(tensor.Output, -1))
 	m.TiedHead = !untied
+	for i := range m.Layers {
+		_, m.Layers[i].QKNorm = m.Find(tensor.IDOf(tensor.AttnQNorm, i))
+		_, post := m.Find(tensor.IDOf(tensor.PostFFNNorm, i))
+		_, behind := m.Find(tensor.IDOf(tensor.PostAttnNorm, i))
+		m.Layers[i].PostNorms = post || behind || m.ResidualScale != 1
+	}
 	return nil
 }

@@ -45,14 +45,12 @@ func Measure(h Header) (*Sizes, error) {
 	if h == nil {
 		return nil, argument.Nil("arch: measure", "header")
 	}
-	r := &reader{h: h, keys: sizeKeys}
-	name := r.text("general.architecture", true)
-	k, known := keeps[name]
-	r.prefix = name + "."
-	m := &measure{reader: r, kept: k, Sizes: Sizes{Geometry: Geometry{Arch: name}, Bound: !known}}
-	m.model()
-	if r.err != nil {
-		return nil, r.err
+	m := newMeasure(h)
+	if m.model(); m.err != nil {
+		return nil, m.err
+	}
+	if known, err := Describe(h); err == nil {
+		m.Geometry = known.Geometry // what a session allocates
 	}
 	slices.SortStableFunc(m.Assumptions, func(a, b Assumption) int { return cmp.Compare(a.Key, b.Key) })
 	return &m.Sizes, nil

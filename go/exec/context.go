@@ -21,8 +21,8 @@ type View = skeep.View
 //   - No op returns an error. The context keeps the first error, which names op, tensor and layer. Every later op does
 //     nothing and returns zero Views. The caller checks Err once per step.
 //   - Model code never reads an element between ops. Whatever changes from step to step is data in I32 views: token
-//     ids, positions, sequence ids. Extents depend only on the step's token count T and on the number of rows whose
-//     logits are computed, so two steps with equal counts have the same tape.
+//     ids, positions, sequence ids. Extents depend only on the step's token count T and on the number of rows that Last
+//     keeps, so two steps with equal counts have the same tape.
 //   - Model code also calls the context for layout arithmetic, so that a tape records it.
 //   - An input may have any layout. If its last axis has gaps (transposed, stepped), an op that reads rows copies it
 //     first, and the trace records the copy. The caches of KVStore must not have such gaps.
@@ -84,6 +84,8 @@ type Context interface {
 	Merge(x View, axis int) View
 	// Narrow keeps length indices of axis from start on.
 	Narrow(x View, axis int, start, length int) View
+	// Last keeps the last rows of the step's tokens: those whose logits are wanted. = Narrow of axis 0.
+	Last(x View, rows int) View
 	// Transpose exchanges two axes.
 	Transpose(x View, a, b int) View
 }

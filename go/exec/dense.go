@@ -110,15 +110,21 @@ func (e *Eager) Attend(q, kAll, vAll, positions, sequences View, p tensor.Attend
 	return y
 }
 
-// binary is an op of two tensors with a's shape.
-func (e *Eager) binary(op string, a, b View, run func(*core.Pool, *core.Step, *core.View, *core.View, *core.View) core.Status) View {
+// binary is an op of two tensors with a's shape. The kernels are not passed as functions: operands would escape to the heap.
+func (e *Eager) binary(op string, a, b View, multiply bool) View {
 	e.gather(op, &a, &b)
 	y := e.alloc(op, f32, a.Shape())
 	if e.err != nil {
 		return View{}
 	}
 	start := e.start()
-	if !e.done(op, start, run(e.pool, e.step, desc(&a), desc(&b), desc(&y)), &a, &b, &y) {
+	var st core.Status
+	if multiply {
+		st = core.Mul(e.pool, e.step, desc(&a), desc(&b), desc(&y))
+	} else {
+		st = core.Add(e.pool, e.step, desc(&a), desc(&b), desc(&y))
+	}
+	if !e.done(op, start, st, &a, &b, &y) {
 		return View{}
 	}
 	return y
@@ -140,10 +146,10 @@ func (e *Eager) GLU(gate, up View, form tensor.GLUForm) View {
 }
 
 // Add implements Context.
-func (e *Eager) Add(a, b View) View { return e.binary("add", a, b, core.Add) }
+func (e *Eager) Add(a, b View) View { return e.binary("add", a, b, false) }
 
 // Mul implements Context.
-func (e *Eager) Mul(a, b View) View { return e.binary("mul", a, b, core.Mul) }
+func (e *Eager) Mul(a, b View) View { return e.binary("mul", a, b, true) }
 
 // Softmax implements Context.
 func (e *Eager) Softmax(x View, scale float32) View {

@@ -41,6 +41,15 @@ func (e *Eager) Narrow(x View, axis int, start, length int) View {
 	return e.arranged("narrow", v, err)
 }
 
+// Last implements Context.
+func (e *Eager) Last(x View, rows int) View {
+	if e.err != nil {
+		return View{}
+	}
+	v, err := x.Narrow(0, x.Shape().Dims[0]-int64(rows), int64(rows))
+	return e.arranged("last", v, err)
+}
+
 // Transpose implements Context.
 func (e *Eager) Transpose(x View, a, b int) View {
 	if e.err != nil {

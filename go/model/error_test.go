@@ -116,8 +116,8 @@ func TestAbsentWeightAndStepThatDidNotBegin(t *testing.T) {
 	_, err = s.Append(context.Background(), 1) // the session goes on
 	require.NoError(t, err)
 
-	s.in.ids, _ = s.in.ids.Narrow(0, 0, 1)
-	m.family(s.eager, m.net, &s.kv, inputs{ids: s.in.ids, positions: s.in.positions, tokens: 1, logits: 1})
+	s.in.IDs, _ = s.in.IDs.Narrow(0, 0, 1)
+	m.forward(s.eager, m.net, Inputs{IDs: s.in.IDs, Positions: s.in.Positions, K: s.kv.k, V: s.kv.v, Rows: 1})
 	err = s.eager.Err()
 	require.ErrorIs(t, err, exec.ErrNoStep)
 	require.ErrorAs(t, err, &at)

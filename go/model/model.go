@@ -1,6 +1,7 @@
 // Package model runs whole models. Open reads a GGUF file, has package resolver decide the form and placement of each
-// tensor, and loads the weights. A Session holds the KV cache of one sequence, and Generate continues a prompt. Each
-// family of models is one function that computes with an exec.Context.
+// tensor, and loads the weights. A Session holds the KV cache of one sequence, and Generate continues a prompt. One
+// function, the decoder, computes all families of models that package arch describes, with an exec.Context; Register adds
+// others.
 package model
 
 import (
@@ -136,8 +137,8 @@ type Model struct {
 	memory     int64 // what the Go heap may hold
 	pool       *skeep.Pool
 	threads    int
-	net        *network
-	family     family
+	net        *Network
+	forward    Forward
 	weights    *load.Weights
 	example    string
 	kv         arch.KV
@@ -213,7 +214,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	}
 	m = &Model{file: s.File.Name(), arch: described, tokenizer: tok, plan: p, resolution: p.Resolution, memory: p.Memory,
 		scope: skeep.NewModelScope(s.File.Name(), skeep.WithTrace(o.Trace), skeep.WithHeapLimit(p.Memory)),
-		kv:    p.KV, kvFormat: p.KVFormat, exact: o.Exact, trace: o.Trace, pack: d.packed, family: families[described.Arch], weights: &load.Weights{}}
+		kv:    p.KV, kvFormat: p.KVFormat, exact: o.Exact, trace: o.Trace, pack: d.packed, forward: forwardOf(described.Arch), weights: &load.Weights{}}
 	defer func() {
 		if err != nil {
 			if !m.closed.Load() {
@@ -223,9 +224,6 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		}
 	}()
 	m.notes = append(MetadataNotes(s.File, tok), d.notes...)
-	if m.family == nil {
-		return m, fmt.Errorf("%w: architecture %s can be inspected and explained, but not run", ErrUnsupported, described.Arch)
-	}
 	if v, ok := s.File.Value("skeep.example"); ok {
 		m.example, _ = v.Text()
 	}
@@ -256,7 +254,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 	if err = m.keepPages(o.Load); err != nil {
 		return m, err
 	}
-	if m.net, err = newNetwork(described, m.weights); err != nil {
+	if m.net, err = newNetwork(described, m.weights, m.scope, p.KV.Context); err != nil {
 		return m, err
 	}
 	m.loadTime = time.Since(start)

@@ -69,7 +69,7 @@ type Session struct {
 	scope     *skeep.ModelScope
 	eager     *exec.Eager
 	kv        caches
-	in        inputs // whole buffers of a chunk's length
+	in        Inputs // whole buffers of a chunk's length
 	numbers   []int32
 	logits    []float32
 	position  int
@@ -127,18 +127,18 @@ func (m *Model) NewSession() (s *Session, err error) {
 		if !ok {
 			continue
 		}
-		if s.kv.k[i], err = place.Alloc(fmt.Sprintf("kv.%d.k", i), m.kvFormat, k); err != nil {
+		if s.kv.k[i], err = place.Alloc(m.net.layers[i].kName, m.kvFormat, k); err != nil {
 			return s, err
 		}
-		if s.kv.v[i], err = place.Alloc(fmt.Sprintf("kv.%d.v", i), m.kvFormat, v); err != nil {
+		if s.kv.v[i], err = place.Alloc(m.net.layers[i].vName, m.kvFormat, v); err != nil {
 			return s, err
 		}
 	}
 	chunk := tensor.ShapeOf(int64(m.kv.Chunk))
-	if s.in.ids, err = s.scope.Alloc("ids", tensor.Dense(tensor.I32), chunk); err != nil {
+	if s.in.IDs, err = s.scope.Alloc("ids", tensor.Dense(tensor.I32), chunk); err != nil {
 		return s, err
 	}
-	if s.in.positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
+	if s.in.Positions, err = s.scope.Alloc("positions", tensor.Dense(tensor.I32), chunk); err != nil {
 		return s, err
 	}
 	m.remember(s)
@@ -307,22 +307,22 @@ func (s *Session) step(ids []int32, rows int) error {
 	if err := s.openFor("step"); err != nil {
 		return err
 	}
-	in := inputs{tokens: len(ids), logits: rows}
-	if err := s.write(s.in.ids, ids, &in.ids); err != nil {
+	in := Inputs{K: s.kv.k, V: s.kv.v, Rows: rows}
+	if err := s.write(s.in.IDs, ids, &in.IDs); err != nil {
 		return err
 	}
 	positions := s.numbers[:len(ids)]
 	for i := range positions {
 		positions[i] = int32(s.position + i)
 	}
-	if err := s.write(s.in.positions, positions, &in.positions); err != nil {
+	if err := s.write(s.in.Positions, positions, &in.Positions); err != nil {
 		return err
 	}
 	if err := s.eager.Begin(); err != nil {
 		return err
 	}
 	s.reached = max(s.reached, s.position+len(ids))
-	logits := s.m.family(s.eager, s.m.net, &s.kv, in)
+	logits := s.m.forward(s.eager, s.m.net, in)
 	if err := s.eager.End(); err != nil {
 		if formats := wider[s.m.kvFormat.Encoding]; formats != "" && ofOp(err, "kv_store") && errors.Is(err, skeep.ErrValue) {
 			return fmt.Errorf("%w; a KV cache in %s can hold it: set Options.KV, or --kv %s", err, formats, formats)

@@ -160,7 +160,7 @@ func TestRewindContinuesAsIfNothingHadBeen(t *testing.T) {
 	const length = 200
 	for _, window := range []int{0, 1, 5, 24} {
 		m := gemmaLike(t, window, Options{Context: length, Chunk: 16, Exact: true, Threads: 1}, "", 1)
-		family, capacity := m.family, m.arch.Layers[0].Capacity(m.kv)
+		forward, capacity := m.forward, m.arch.Layers[0].Capacity(m.kv)
 		accepted, refused := 0, 0
 		for seed := range uint64(4) {
 			r := rand.New(rand.NewPCG(seed, uint64(window)))
@@ -183,11 +183,11 @@ func TestRewindContinuesAsIfNothingHadBeen(t *testing.T) {
 				switch r.IntN(5) {
 				case 0: // a step fails
 					first := min(len(ids), m.kv.Chunk)
-					m.family = func(c exec.Context, n *network, kv *caches, in inputs) View {
-						return family(failing{c, 1 + r.IntN(2)}, n, kv, in)
+					m.forward = func(c exec.Context, n *Network, in Inputs) View {
+						return forward(failing{c, 1 + r.IntN(2)}, n, in)
 					}
 					_, err := s.Append(context.Background(), ids...)
-					m.family = family
+					m.forward = forward
 					require.Error(t, err)
 					tried(first)
 				case 1: // canceled between steps

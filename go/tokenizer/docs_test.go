@@ -58,18 +58,24 @@ refused.
 		}
 	}
 	all := arch.Architectures()
-	var common arch.Facts // rows that all families have
-	for _, x := range arch.FactsOf(all[0]) {
-		shared := true
-		for _, name := range all {
-			other, ok := arch.FactsOf(name).Find(x.Name)
-			shared = shared && ok && fmt.Sprint(other) == fmt.Sprint(x)
-		}
-		if shared {
-			common = append(common, x)
+	var common arch.Facts // rows that most families have
+	for _, name := range all {
+		for _, x := range arch.FactsOf(name) {
+			if first, _ := arch.FactsOf(name).Find(x.Name); fmt.Sprint(first) != fmt.Sprint(x) {
+				continue // the family has a row of its own
+			}
+			shared := 0
+			for _, name := range all {
+				if other, ok := arch.FactsOf(name).Find(x.Name); ok && fmt.Sprint(other) == fmt.Sprint(x) {
+					shared++
+				}
+			}
+			if _, listed := common.Find(x.Name); !listed && 2*shared > len(all) {
+				common = append(common, x)
+			}
 		}
 	}
-	section("Keys of all architectures", common, nil)
+	section("Keys of all architectures, unless one treats them differently", common, nil)
 	for _, name := range all {
 		section("Keys that only "+name+" has, or treats differently", arch.FactsOf(name), common)
 	}

@@ -1,0 +1,4 @@
+package model
+
+// ForwardOf is the function of an architecture.
+var ForwardOf = forwardOf
