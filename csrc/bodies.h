@@ -94,6 +94,7 @@ struct skeep_attend_tile {
 };
 static inline size_t skeep_attend_scratch(size_t rows, size_t k_dim, size_t v_dim) {
   k_dim = (k_dim + 7) / 8 * 8, v_dim = (v_dim + 7) / 8 * 8;
+  rows = (rows + 1) / 2 * 2; /* a vector may hold two rows */
   return rows * (k_dim + SKEEP_ATTEND_BLOCK + 8 + 8) + SKEEP_ATTEND_BLOCK * (k_dim + v_dim);
 }
 typedef void skeep_body_attend(const struct skeep_attend_tile *a);

@@ -44,6 +44,14 @@ EMULATED __m256 emulated_extractf32x8_ps(__m512 a, int half) {
   memcpy(halves, &a, sizeof a);
   return halves[half];
 }
+EMULATED __m512 emulated_shuffle_f32x4(__m512 a, __m512 b, int which) {
+  __m128 of_a[4], of_b[4];
+  memcpy(of_a, &a, sizeof a), memcpy(of_b, &b, sizeof b);
+  const __m128 quarters[4] = {of_a[which & 3], of_a[which >> 2 & 3], of_b[which >> 4 & 3], of_b[which >> 6 & 3]};
+  __m512 out;
+  memcpy(&out, quarters, sizeof out);
+  return out;
+}
 EMULATED __m512 emulated_cvtph_ps(__m256i a) {
   const __m128i low = _mm256_castsi256_si128(a), high = _mm256_extracti128_si256(a, 1);
   const __m256 halves[2] = {_mm256_cvtph_ps(low), _mm256_cvtph_ps(high)};
@@ -87,6 +95,8 @@ EMULATED void emulated_mask_storeu_ps(void *p, __mmask16 mask, __m512 a) {
 #define _mm512_cvtepi32_epi16 emulated_cvtepi32_epi16
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps emulated_extractf32x8_ps
+#undef _mm512_shuffle_f32x4
+#define _mm512_shuffle_f32x4 emulated_shuffle_f32x4
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_cvtph_ps
 #undef _mm512_maskz_loadu_ps

@@ -3,6 +3,7 @@ package core_test
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -264,6 +265,87 @@ func TestAttendOfRandomShapesAgreesWithFloat64(t *testing.T) {
 		m.everywhere(a.run, a.y)
 		a.check(m)
 		m.alone(a)
+	}
+}
+
+// Every instruction set with fused multiplications gives the same bits: for one query row and many, also an odd number, any widths, windows, caches
+// that wrap around, softcaps, and products that overflow.
+func TestAttendHasTheSameBitsWhateverTheWidthOfVectors(t *testing.T) {
+	r := rand.New(rand.NewPCG(30, 1))
+	for _, e := range cacheEncodings {
+		rows := map[int]string{}
+		for i, k := range core.Kernels() {
+			if k.Op == tensor.OpAttend && k.Encoding == e && k.Runnable && k.ISA != "portable" {
+				rows[i] = k.ISA
+			}
+		}
+		info, _ := e.Info()
+		size := info.BlockBytes
+		for n := range 300 {
+			a := coretest.AttendTile{Size: size, KDim: 1 + r.IntN(136), VDim: 1 + r.IntN(136), Capacity: 64 + r.IntN(500), End: 512,
+				Heads: 1 + r.IntN(9), Scale: 0.3, Shrink: 1}
+			if n%3 == 0 {
+				a.KDim, a.VDim = 64, 64*(1+r.IntN(2))
+			}
+			if n%5 == 0 {
+				a.Softcap = 5
+			}
+			if n%7 == 0 {
+				a.Shrink = 0x1p-32
+			}
+			random := func(n int, large float64) []byte {
+				b := make([]byte, n*size)
+				for i := range n {
+					x := math.Float32bits(float32(r.NormFloat64() * large))
+					switch e {
+					case tensor.EncF32:
+						binary.LittleEndian.PutUint32(b[4*i:], x)
+					case tensor.EncBF16:
+						binary.LittleEndian.PutUint16(b[2*i:], uint16(x>>16))
+					default: // F16: exponents up to 1
+						binary.LittleEndian.PutUint16(b[2*i:], uint16(r.Uint32()&0xbfff))
+					}
+				}
+				return b
+			}
+			large := 1.0
+			if n%11 == 0 {
+				large = 0x1p125
+			}
+			a.K, a.V = random(a.Capacity*a.KDim, large), random(a.Capacity*a.VDim, 1)
+			last := r.IntN(400)
+			for token := range 1 + r.IntN(32/a.Heads) {
+				hi := int64(last + token + 1)
+				if n%4 == 0 {
+					hi = int64(1 + r.IntN(last+1)) // tokens that have little in common
+				}
+				window := int64(a.Capacity)
+				if n%2 == 0 {
+					window = int64(1 + r.IntN(100))
+				}
+				a.Lo, a.Hi = append(a.Lo, max(0, hi-window)), append(a.Hi, hi)
+			}
+			for range len(a.Lo) * a.Heads * a.KDim {
+				a.Q = append(a.Q, float32(r.NormFloat64()))
+			}
+			var want []uint32
+			var of string
+			for i, isa := range rows {
+				largest, sum, acc, err := coretest.RunAttend(i, a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []uint32
+				for _, x := range slices.Concat(largest, sum, acc) {
+					got = append(got, math.Float32bits(x))
+				}
+				if want == nil {
+					want, of = got, isa
+				} else if !slices.Equal(got, want) {
+					t.Errorf("%s, case %d: %s and %s differ: %d heads, %d tokens, widths %d and %d", e, n, isa, of, a.Heads, len(a.Lo), a.KDim, a.VDim)
+				}
+			}
+		}
 	}
 }
 

@@ -30,11 +30,25 @@ static int hook_matmul_t(size_t row, const void *x, int64_t x_stride, const void
   if (body) body(&(struct skeep_matmul_tile){x, x_stride, w, w_stride, y, y_stride, tokens, rows, n, scratch});
   return body != NULL;
 }
+// Queries are dense rows of all heads; rows of the caches are dense.
+static int hook_attend(size_t row, const void *q, const void *k, const void *v, size_t size, int64_t capacity, int64_t begin, int64_t end,
+                       const int64_t *lo, const int64_t *hi, size_t tokens, size_t heads, size_t k_dim, size_t v_dim, float scale,
+                       float softcap, float shrink, float *max_score, float *sum, float *acc, float *scratch) {
+  skeep_body_attend *body = (skeep_body_attend *)body_of(row, SKEEP_OP_ATTEND);
+  if (body)
+    body(&(struct skeep_attend_tile){.q = q, .k = k, .v = v, .q_token = (int64_t)(heads * k_dim * 4), .q_head = (int64_t)(k_dim * 4),
+      .k_slot = (int64_t)(k_dim * size), .v_slot = (int64_t)(v_dim * size), .capacity = capacity, .begin = begin, .end = end,
+      .lo = lo, .hi = hi, .tokens = tokens, .heads = heads, .k_dim = k_dim, .v_dim = v_dim, .scale = scale, .softcap = softcap,
+      .shrink = shrink, .max_score = max_score, .sum = sum, .acc = acc, .scratch = scratch});
+  return body != NULL;
+}
+static size_t attend_scratch(size_t rows, size_t k_dim, size_t v_dim) { return skeep_attend_scratch(rows, k_dim, v_dim); }
 */
 import "C"
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"unsafe"
 
@@ -130,6 +144,43 @@ func RunMatMulT(row int, t MatMulTile) error {
 		return hookError(row, "matmul_t")
 	}
 	return nil
+}
+
+// AttendTile is the argument of an attend body: as skeep_attend_tile, with Tokens times Heads dense query rows of KDim
+// elements, and Capacity dense slots of the row's encoding, whose elements have Size bytes.
+type AttendTile struct {
+	Q                      []float32
+	K, V                   []byte
+	Size, KDim, VDim       int
+	Capacity, Begin, End   int
+	Lo, Hi                 []int64 // of each token
+	Heads                  int
+	Scale, Softcap, Shrink float32
+}
+
+// RunAttend computes one tile with an attend row. The result has the largest score, the sum of weights and the weighted
+// values, round_up(VDim, 8) each, of all query rows.
+func RunAttend(row int, t AttendTile) (maxScore, sum, acc []float32, err error) {
+	rows := len(t.Lo) * t.Heads
+	maxScore, sum, acc = make([]float32, rows), make([]float32, rows), make([]float32, rows*((t.VDim+7)/8*8))
+	floats := int(C.attend_scratch(C.size_t(rows), C.size_t(t.KDim), C.size_t(t.VDim)))
+	scratch := make([]float32, floats+32)
+	for i := range scratch {
+		scratch[i] = float32(math.NaN()) // nothing is read that was not written
+	}
+	from := -uintptr(unsafe.Pointer(&scratch[0])) & 63 / 4
+	if C.hook_attend(C.size_t(row), unsafe.Pointer(&t.Q[0]), unsafe.Pointer(&t.K[0]), unsafe.Pointer(&t.V[0]), C.size_t(t.Size),
+		C.int64_t(t.Capacity), C.int64_t(t.Begin), C.int64_t(t.End), (*C.int64_t)(&t.Lo[0]), (*C.int64_t)(&t.Hi[0]), C.size_t(len(t.Lo)),
+		C.size_t(t.Heads), C.size_t(t.KDim), C.size_t(t.VDim), C.float(t.Scale), C.float(t.Softcap), C.float(t.Shrink),
+		(*C.float)(&maxScore[0]), (*C.float)(&sum[0]), (*C.float)(&acc[0]), (*C.float)(&scratch[from])) == 0 {
+		return nil, nil, nil, hookError(row, "attend")
+	}
+	for _, x := range scratch[int(from)+floats:] {
+		if x == x {
+			return nil, nil, nil, fmt.Errorf("coretest: row %d wrote behind its %d floats of scratch", row, floats)
+		}
+	}
+	return maxScore, sum, acc, nil
 }
 
 func hookError(row int, op string) error {
