@@ -21,6 +21,7 @@ import (
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/quant"
+	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/tensor"
 )
 
@@ -62,8 +63,8 @@ func read(t *testing.T) (x index) {
 
 // logits are those of every position, in exact mode or with 8-bit activations. Steps are shorter than the prompt, so that
 // caches of windows go round.
-func logits(t *testing.T, file []byte, context_ int, exact bool, prompt []int32) (all []float32) {
-	m, err := model.OpenBytes(context.Background(), "fixture", file, model.Options{Exact: exact, Threads: 1, Context: context_, Chunk: 7})
+func logits(t *testing.T, file []byte, positions int, exact bool, prompt []int32, overrides ...resolver.Override) (all []float32) {
+	m, err := model.OpenBytes(context.Background(), "fixture", file, model.Options{Exact: exact, Threads: 1, Context: positions, Chunk: 7, Overrides: overrides})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	s, err := m.NewSession()
@@ -140,7 +141,8 @@ func TestEveryFamilyKeepsItsBestTokenInQ8(t *testing.T) {
 			file, err := os.ReadFile(out)
 			require.NoError(t, err)
 			want := stored(t, name, f.By[0])
-			got := logits(t, file, f.Context, false, x.Prompt)
+			got := logits(t, file, f.Context, false, x.Prompt, resolver.Override{Pattern: "*", Form: "stored"})
+			require.Equal(t, got, logits(t, file, f.Context, false, x.Prompt, resolver.Override{Pattern: "*", Form: "feed"})) // fused weights, too
 			vocab, same := len(want)/len(x.Prompt), 0
 			for i := range x.Prompt {
 				if best(want[i*vocab:][:vocab]) == best(got[i*vocab:][:vocab]) {
