@@ -113,6 +113,7 @@ func TestWhatAPackIsUsedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, with(func(o *Options) { o.Profile = &strict }).Pack().Weights)
 	require.Positive(t, with(func(o *Options) { o.Load = LoadPrewarm }).Pack().Weights)
+	packed := path
 	for reason, change := range map[string]func(*Options){
 		"an option says so":                        func(o *Options) { o.Pack = PackOff },
 		"no weight is wanted in its order":         func(o *Options) { o.Overrides = in("stored") },
@@ -122,6 +123,7 @@ func TestWhatAPackIsUsedFor(t *testing.T) {
 		"no weight that this machine reads faster": func(o *Options) { path = tinyFile },
 	} {
 		r := with(change).Pack()
+		path = packed
 		require.Contains(t, r.Reason, strings.TrimSpace(reason))
 		require.Empty(t, r.File, reason)
 	}
