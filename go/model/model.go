@@ -251,7 +251,7 @@ func open(ctx context.Context, s load.Source, o Options, start time.Time) (m *Mo
 		Pool: m.pool, Trace: o.Trace, Direct: o.Load == LoadDirect, Note: m.note, Available: p.Available, Pack: d.pack, Progress: o.Progress}); err != nil {
 		return m, err
 	}
-	if err = m.keepPages(o.Load); err != nil {
+	if err = m.keepPages(ctx, o.Load, p.Available); err != nil {
 		return m, err
 	}
 	if m.net, err = newNetwork(described, m.weights, m.scope, p.KV.Context); err != nil {
@@ -296,33 +296,6 @@ func vocabSize(h arch.Header) int64 {
 		}
 	}
 	return -1
-}
-
-// keepPages locks or prewarms, as a load mode asks, the weights that are file pages. It comes after the load, so that
-// the pages of weights that were copied are not among them.
-func (m *Model) keepPages(mode LoadMode) error {
-	if mode != LoadLocked && mode != LoadPrewarm {
-		return nil
-	}
-	for _, d := range m.resolution.Decisions {
-		v, ok := m.weights.View(d.Name)
-		if !ok || v.Domain() != tensor.Mapped {
-			continue
-		}
-		s := v.Storage()
-		if mode == LoadLocked {
-			err := s.Lock()
-			if err == nil {
-				continue
-			}
-			m.note(fmt.Sprintf("weights are prewarmed instead of locked: %v", err))
-			mode = LoadPrewarm
-		}
-		if err := s.Advise(0, s.Size(), skeep.WillNeed); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (m *Model) note(text string) { m.notes = append(m.notes, text) }

@@ -486,4 +486,5 @@ type Memory struct {
 	KV             int64 `json:"kv"`              // the session's caches
 	Resident       int64 `json:"resident"`        // of the whole process
 	Private        int64 `json:"private"`         // of that, what belongs to this process alone; the rest is pages of files
+	Huge           int64 `json:"huge"`            // of that, what is in huge pages
 }

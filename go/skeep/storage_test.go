@@ -20,6 +20,7 @@ import (
 	pb "github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/skeep-project/skeep/go/internal/core"
 	"github.com/skeep-project/skeep/go/resolver"
@@ -900,4 +901,36 @@ func TestLock(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	requireError(t, s.Lock(), ErrClosed, "data", "")
+}
+
+// Case E05. Large storages ask for huge pages: they begin at one. Where the system has none, small pages serve, and a probe says so.
+func TestHugePagesAreAskedFor(t *testing.T) {
+	const size, huge = 64 << 20, 2 << 20
+	used := func() int64 {
+		before, err := trace.Probe()
+		require.NoError(t, err)
+		s, err := Allocate("large", size)
+		require.NoError(t, err)
+		defer s.Close()
+		require.Zero(t, s.address%huge)
+		for at := int64(0); at < size; at += 4096 {
+			_, err = s.WriteAt([]byte{1}, at)
+			require.NoError(t, err)
+		}
+		after, err := trace.Probe()
+		require.NoError(t, err)
+		require.Greater(t, after.Anonymous-before.Anonymous, int64(size-huge))
+		return after.Huge - before.Huge
+	}
+	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
+		t.Skip("huge pages cannot be disabled here: ", err)
+	}
+	without := used()
+	require.NoError(t, unix.Prctl(unix.PR_SET_THP_DISABLE, 0, 0, 0, 0))
+	require.Less(t, without, int64(huge))
+	mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil || strings.Contains(string(mode), "[never]") {
+		t.Skip("this machine has no huge pages")
+	}
+	require.Greater(t, used(), int64(size/2))
 }

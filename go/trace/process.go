@@ -20,12 +20,13 @@ type Process struct {
 	Anonymous int64 // private memory: Go heap, C heap, stacks
 	File      int64 // resident pages of mapped files
 	Shared    int64
+	Huge      int64 // of Anonymous, what is in huge pages; 0 also where the system does not say
 }
 
-// Probe measures the memory of this process, from /proc/self/status and the Go runtime's metrics.
+// Probe measures the memory of this process, from /proc/self/status, smaps_rollup and the Go runtime's metrics.
 func Probe() (Process, error) { return probe(os.DirFS("/proc/self")) }
 
-// probe reads from proc, a folder with a `status` file in the format of proc(5).
+// probe reads from proc, a folder with a `status` file in the format of proc(5), and maybe `smaps_rollup`.
 func probe(proc fs.FS) (Process, error) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
@@ -51,6 +52,12 @@ func probe(proc fs.FS) (Process, error) {
 	}
 	if found != len(fields) {
 		return p, fmt.Errorf("trace: process memory: %d of %d fields found in status", found, len(fields))
+	}
+	if maps, err := fs.ReadFile(proc, "smaps_rollup"); err == nil {
+		_, rest, _ := strings.Cut(string(maps), "\nAnonHugePages:")
+		line, _, _ := strings.Cut(rest, " kB")
+		kib, _ := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		p.Huge = kib << 10
 	}
 	return p, nil
 }

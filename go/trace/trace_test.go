@@ -72,6 +72,17 @@ func TestProbe(t *testing.T) {
 	require.GreaterOrEqual(t, p.Peak, p.Resident)
 }
 
+func TestProbeTellsHugePages(t *testing.T) {
+	proc := fstest.MapFS{"status": {Data: []byte("VmHWM: 9 kB\nVmRSS: 9 kB\nRssAnon: 9 kB\nRssFile: 0 kB\nRssShmem: 0 kB\n")}}
+	p, err := probe(proc)
+	require.NoError(t, err)
+	require.Zero(t, p.Huge)
+	proc["smaps_rollup"] = &fstest.MapFile{Data: []byte("00400000-7fff0000 ---p 00000000 00:00 0 [rollup]\nRss: 9 kB\nAnonHugePages:      4096 kB\nShmemPmdMapped: 1 kB\n")}
+	p, err = probe(proc)
+	require.NoError(t, err)
+	require.EqualValues(t, 4<<20, p.Huge)
+}
+
 func TestProbeNamesWhatIsMissing(t *testing.T) {
 	_, err := probe(fstest.MapFS{})
 	require.ErrorContains(t, err, "status")

@@ -325,7 +325,7 @@ func summarizeRun(w io.Writer, m *model.Model, r runResult) {
 	line("Go heap", "%s", resolver.Size(r.Memory.Heap))
 	line("off-heap", "%s (with KV cache %s, slab %s)", resolver.Size(r.Memory.OffHeap), resolver.Size(r.Memory.KV), resolver.Size(r.Memory.Slab))
 	line("mapped", "%s (%s in the page cache)", resolver.Size(r.Memory.Mapped), resolver.Size(r.Memory.MappedResident))
-	line("resident", "%s (%s private, the rest pages of files)", resolver.Size(r.Memory.Resident), resolver.Size(r.Memory.Private))
+	line("resident", "%s (%s private, of that %s in huge pages; the rest pages of files)", resolver.Size(r.Memory.Resident), resolver.Size(r.Memory.Private), resolver.Size(r.Memory.Huge))
 }
 
 // describeForms says how many weights are in which form.
