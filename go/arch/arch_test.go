@@ -517,7 +517,7 @@ func TestDescribeAnything(t *testing.T) {
 		kv := KV{Context: m.Context, Chunk: 512, Sequences: 2}
 		_, err = m.KVBytes(kv, tensor.Dense(tensor.F16))
 		require.NoError(t, err)
-		require.Positive(t, m.LayerBytes(512, 1))
+		require.Positive(t, m.LayerBytes(512, 1, true))
 		for _, l := range m.Layers {
 			require.True(t, l.Heads == 0 || l.KVHeads > 0 && l.Heads%l.KVHeads == 0 && l.KeyDim > 0 && l.Rope.Dims%2 == 0 && l.AttnScale > 0)
 		}
@@ -555,14 +555,15 @@ func TestLayerBytes(t *testing.T) {
 	pad := func(n int) int { return (n + 63) / 64 * 64 }
 	layer := 2*256 + pad(a8(64)) + (256 + 128 + 128) + (256 + 128) + 256 + pad(a8(64)) + 256 + // attention
 		2*256 + pad(a8(64)) + 3*384 + pad(a8(96)) + 256 // feed-forward
-	require.EqualValues(t, layer, m.LayerBytes(1, 1))
-	require.EqualValues(t, 100*2*256+pad(100*200)+pad(100*a8(64)), m.LayerBytes(1, 100))
-	require.Less(t, describe(t, tiny()).LayerBytes(8, 1), describe(t, gemma()).LayerBytes(8, 1))
+	require.EqualValues(t, layer, m.LayerBytes(1, 1, true))
+	require.EqualValues(t, layer-3*pad(a8(64))-pad(a8(96)), m.LayerBytes(1, 1, false))
+	require.EqualValues(t, 100*2*256+pad(100*200)+pad(100*a8(64)), m.LayerBytes(1, 100, true))
+	require.Less(t, describe(t, tiny()).LayerBytes(8, 1, true), describe(t, gemma()).LayerBytes(8, 1, true))
 	huge := &Geometry{Width: maxWidth, Vocab: maxVocab, Layers: make([]Layer, maxLayers), ExpertsUsed: maxExperts}
 	for i := range huge.Layers {
 		huge.Layers[i] = Layer{Heads: maxHeads, KVHeads: maxHeads, KeyDim: maxHeadDim, ValueDim: maxHeadDim, FF: maxFF}
 	}
-	require.EqualValues(t, math.MaxInt64, huge.LayerBytes(math.MaxInt32, math.MaxInt32))
+	require.EqualValues(t, math.MaxInt64, huge.LayerBytes(math.MaxInt32, math.MaxInt32, true))
 }
 
 func TestKinds(t *testing.T) {

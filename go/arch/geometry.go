@@ -140,9 +140,10 @@ func sum(f tensor.Format, shapes ...tensor.Shape) (total int64, err error) {
 
 // LayerBytes is an upper bound of the memory for the results of one layer, or of the ops before the first or after the
 // last layer: every result of every op, and the quantized copy of every input of a product, each padded to 64 bytes.
-// tokens is the number of rows of the step; logits is the number of rows for which logits are computed. A step needs
-// twice this size, since results live until the end of the next layer. The result saturates at the largest int64.
-func (g *Geometry) LayerBytes(tokens, logits int) int64 {
+// tokens is the number of rows of the step; logits is the number of rows for which logits are computed; integers says that
+// products take activations in their integer form. A step needs twice this size, since results live until the end of the
+// next layer. The result saturates at the largest int64.
+func (g *Geometry) LayerBytes(tokens, logits int, integers bool) int64 {
 	const align = 64
 	t, total, peak := uint64(tokens), uint64(0), uint64(0)
 	end := func() { peak, total = max(peak, total), 0 }
@@ -159,7 +160,11 @@ func (g *Geometry) LayerBytes(tokens, logits int) int64 {
 		}
 	}
 	info, _ := tensor.A8.Info()
-	a8 := func(w int) { add(uint64((w + info.BlockElements - 1) / info.BlockElements * info.BlockBytes)) }
+	a8 := func(w int) {
+		if integers {
+			add(uint64((w + info.BlockElements - 1) / info.BlockElements * info.BlockBytes))
+		}
+	}
 
 	f32(g.Width) // embedding
 	end()

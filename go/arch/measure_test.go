@@ -212,7 +212,7 @@ func TestUnknownArchitecturesHaveAnUpperBound(t *testing.T) {
 	s := measureOf(t, h)
 	require.True(t, s.Bound)
 	require.EqualValues(t, 12*131072*(256+256)*2, kvBytes(t, &s.Geometry, 131072, tensor.EncF16))
-	require.Positive(t, s.LayerBytes(512, 1))
+	require.Positive(t, s.LayerBytes(512, 1, true))
 	for _, name := range append(slices.Sorted(maps.Keys(measured)), Architectures()...) { // none keeps more than if it were unknown
 		kv := windowed()
 		maps.Copy(kv, map[string]any{"attention.shared_kv_layers": uint32(3), "ssm.inner_size": uint32(64), "ssm.conv_kernel": uint32(4), "ssm.state_size": uint32(16),
@@ -295,7 +295,7 @@ func TestMeasureAgreesWithDescribe(t *testing.T) {
 		require.NoError(t, lenient.err)
 		require.Equal(t, d.Geometry, measureOf(t, h).Geometry)
 		m, s := &d.Geometry, &lenient.Geometry
-		require.Equal(t, []any{m.Arch, m.Context, m.Width, m.Vocab, m.Experts, m.LayerBytes(512, 1)}, []any{s.Arch, s.Context, s.Width, s.Vocab, s.Experts, s.LayerBytes(512, 1)})
+		require.Equal(t, []any{m.Arch, m.Context, m.Width, m.Vocab, m.Experts, m.LayerBytes(512, 1, true)}, []any{s.Arch, s.Context, s.Width, s.Vocab, s.Experts, s.LayerBytes(512, 1, true)})
 		for i := range m.Layers {
 			kv := KV{Context: 4096, Chunk: 512, Sequences: 2}
 			k, v, _ := m.Layers[i].Caches(kv)
@@ -346,7 +346,7 @@ func TestMeasureAnything(t *testing.T) {
 		require.NoError(t, err)
 		state, err := s.StateBytes(kv)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, s.LayerBytes(512, 1), int64(0))
+		require.GreaterOrEqual(t, s.LayerBytes(512, 1, true), int64(0))
 		var sum, states int64
 		for i := range s.Layers {
 			n, err := s.Layers[i].KVBytes(kv, tensor.Dense(tensor.F16))

@@ -292,7 +292,7 @@ func (l *loader) convert(name string, from skeep.View, d resolver.Decision) (v s
 		return c.Encode(name, from, tensor.FormatOf(d.Form.Encoding), to)
 	}
 	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace)) // for the rows, until they are re-ordered
-	if v, err = c.Encode(name, from, tensor.FormatOf(d.Form.Encoding), scope); err == nil {
+	if v, err = c.Encode(name, from, tensor.FormatOf(d.Form.Encoding), scope.Placing(passing(d.Form.Bytes))); err == nil {
 		v, err = c.Prepack(name, v, d.Form.Order, to)
 	}
 	return v, errors.Join(err, scope.Close())
@@ -321,6 +321,16 @@ func advise(v skeep.View, a skeep.Advice) {
 	}
 }
 
+// passing is where bytes are kept until a conversion ends: large ones outside of the Go heap, which gives them back to the
+// system at once. Small ones would leave gaps in the heap of C, which that keeps.
+func passing(bytes int64) tensor.AllocationSpec {
+	spec := tensor.AllocationSpec{Domain: tensor.OffHeap, Alignment: 64}
+	if bytes < 2<<20 {
+		spec.Domain = tensor.Heap
+	}
+	return spec
+}
+
 // source is the stored form of a tensor for a conversion: the file's bytes where they may be read in
 // place, else a copy that ends with the conversion.
 func (l *loader) source(t arch.TensorInfo) (temporary, error) {
@@ -330,7 +340,7 @@ func (l *loader) source(t arch.TensorInfo) (temporary, error) {
 		return temporary{view: v}, err
 	}
 	scope := skeep.NewModelScope("load", skeep.WithTrace(l.Trace))
-	v, err := l.read(t, tensor.AllocationSpec{Domain: tensor.OffHeap, Alignment: 64}, scope)
+	v, err := l.read(t, passing(t.Bytes), scope)
 	if err != nil {
 		return temporary{}, errors.Join(err, scope.Close())
 	}

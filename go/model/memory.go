@@ -16,7 +16,9 @@ func (s *Session) Memory() (Memory, error) {
 	}
 	p, err := trace.Probe()
 	c := skeep.Stats()
-	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Private: p.Anonymous, Huge: p.Huge, Slab: s.eager.Slab().Bytes}
+	m := Memory{Heap: p.GoHeap, OffHeap: c.Bytes[tensor.OffHeap], Mapped: c.Bytes[tensor.Mapped], Resident: p.Resident, Private: p.Anonymous, Huge: p.Huge}
+	slab := s.eager.Slab()
+	m.Slab, m.SlabPeak = slab.Bytes, slab.Peak
 	for _, list := range [][]View{s.kv.k, s.kv.v} {
 		for _, v := range list {
 			if !v.IsZero() {

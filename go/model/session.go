@@ -483,6 +483,7 @@ type Memory struct {
 	Mapped         int64 `json:"mapped"`          // file pages in the address space
 	MappedResident int64 `json:"mapped_resident"` // mapped bytes that are in the page cache now, of whichever process
 	Slab           int64 `json:"slab"`            // the slab of the session's steps, part of OffHeap
+	SlabPeak       int64 `json:"slab_peak"`       // the most that one layer has needed so far, in one half of the slab
 	KV             int64 `json:"kv"`              // the session's caches
 	Resident       int64 `json:"resident"`        // of the whole process
 	Private        int64 `json:"private"`         // of that, what belongs to this process alone; the rest is pages of files

@@ -21,8 +21,10 @@ type Costs struct {
 // growth of the Go heap between two collections around tokenizer.New, for vocabularies of 32,000 to 262,144 tokens. A test
 // of package model compares both.
 func MeasuredCosts() Costs {
-	return Costs{Runtime: 3 << 20, Binary: 9 << 20, Token: 32, Merge: 16}
+	return Costs{Runtime: 6 << 20, Binary: 12 << 20, Token: 32, Merge: 16}
 }
+
+const costPool = "pool"
 
 // overhead lists what a process needs beside the weights, caches and slabs.
 func (p *Plan) overhead(h arch.Header, o PlanOptions) []Term {
@@ -44,7 +46,7 @@ func (p *Plan) overhead(h arch.Header, o PlanOptions) []Term {
 		domain        tensor.Domain
 		bytes         int64
 	}{
-		{"pool", fmt.Sprintf("scratch of %d threads", max(1, o.Threads)), tensor.OffHeap, o.Costs.Pool},
+		{costPool, fmt.Sprintf("scratch of %d threads", max(1, o.Threads)), tensor.OffHeap, o.Costs.Pool},
 		{"runtime", "measured", tensor.Heap, o.Costs.Runtime},
 		{"program", "measured", tensor.Mapped, o.Costs.Binary},
 	} {

@@ -68,8 +68,9 @@ type Plan struct {
 	SmallestFitting   int64             // the smallest budget with which it fits
 	Assumptions       []arch.Assumption // what nobody stated: keys of metadata, and sizes of sessions
 
-	header  arch.Header
-	options PlanOptions
+	header   arch.Header
+	options  PlanOptions
+	integers bool // products take activations in their integer form
 }
 
 // Verdict says whether a model can be used on a device.
@@ -119,6 +120,12 @@ func (o PlanOptions) plan(h arch.Header) (p *Plan, err error) {
 	if err := p.sizes(o); err != nil {
 		return nil, err
 	}
+	for _, override := range o.Overrides {
+		if err := override.Check(); err != nil {
+			return nil, err
+		}
+	}
+	p.integers = q.integers(q.weights())
 	if q.Needs, err = p.needs(); err != nil {
 		return nil, err
 	}
@@ -215,7 +222,7 @@ func (p *Plan) Total() int64 { return add(p.Private, p.Mapped) }
 func (p *Plan) Threads() int { return max(1, p.options.Threads) }
 
 // SlabBytes is the size of the slabs in which one session's steps compute: two, whose layers take turns.
-func (p *Plan) SlabBytes() int64 { return times(p.Sizes.LayerBytes(p.KV.Chunk, 1), 2) }
+func (p *Plan) SlabBytes() int64 { return times(p.Sizes.LayerBytes(p.KV.Chunk, 1, p.integers), 2) }
 
 // add and times stay at the largest int64 instead of overflowing.
 func add(a, b int64) int64 {

@@ -65,7 +65,7 @@ func TestPlanByHand(t *testing.T) {
 	}
 	require.EqualValues(t, q4Elements/32*18+normBytes, byGroup[GroupWeights])
 	require.EqualValues(t, 2*4096*4*(64+64)*2, byGroup[GroupKV], "the context is 4096 unless it is given")
-	require.Equal(t, 2*p.Sizes.LayerBytes(512, 1), byGroup[GroupSlab])
+	require.Equal(t, 2*p.Sizes.LayerBytes(512, 1, true), byGroup[GroupSlab])
 	require.EqualValues(t, 1000*4+512*12+1<<20+3<<20+9<<20, byGroup[GroupProcess], "logits once, for one row")
 	require.Equal(t, private, p.Private)
 	require.Equal(t, mapped, p.Mapped)
@@ -91,7 +91,7 @@ func TestPlanByHand(t *testing.T) {
 	d, _ = three.Resolution.Decision(NeedKV)
 	require.EqualValues(t, 3*2*1024*4*(64+64)*4, d.Form.Bytes, "1000 positions are 1024 slots")
 	d, _ = three.Resolution.Decision(NeedSlab)
-	require.EqualValues(t, 3*2*three.Sizes.LayerBytes(1000, 1), d.Form.Bytes)
+	require.EqualValues(t, 3*2*three.Sizes.LayerBytes(1000, 1, true), d.Form.Bytes)
 }
 
 // The verdict is one of three, and the budgets that the plan names are exact. Case D19. Case D21.
@@ -212,14 +212,7 @@ func TestPlanOfDegenerateHeaders(t *testing.T) {
 	require.NotEmpty(t, p.Assumptions)
 }
 
-func (p *Plan) groupBytes(g Group) (sum int64) {
-	for _, t := range p.Terms {
-		if t.Group == g {
-			sum += t.Bytes
-		}
-	}
-	return sum
-}
+func (p *Plan) groupBytes(g Group) int64 { return p.Group(g, true) + p.Group(g, false) }
 
 // A head that is in the file is a weight of its own; one that is not is the table, once. Case D16.
 func TestPlanOfTiedHeads(t *testing.T) {

@@ -180,6 +180,20 @@ func (q *Request) weights() []Weight {
 	return weights
 }
 
+// integers reports whether some product takes activations in their integer form, by the encodings that overrides demand and
+// the file has: the order of blocks does not matter.
+func (q *Request) integers(weights []Weight) bool {
+	return slices.ContainsFunc(weights, func(w Weight) bool {
+		if d, _ := q.demanded(w.Name); d.elements && !d.keep {
+			w.Encoding = d.to
+		}
+		return w.Use&Multiplied != 0 && slices.ContainsFunc(q.Kernels.Orders(tensor.OpMatMulT, w.Encoding), func(o tensor.Order) bool {
+			k, found := q.reader(w.Encoding, o)
+			return found && k.Activation == tensor.A8
+		})
+	})
+}
+
 // foreignUse is what a model of an unknown architecture does with a weight: matrices multiply, but for the table of
 // embeddings, whose use is known; vectors are operands of dense ops.
 func foreignUse(w Weight) Use {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -110,6 +111,7 @@ func openModel(c *cobra.Command, args []string, o model.Options) (*model.Model, 
 		o.Progress = func(p load.Progress) { show(p.Done, p.Total, strings.TrimSpace(p.Work+" "+shown.Name(p.Tensor))) }
 	}
 	defer wipe()
+	defer debug.FreeOSMemory() // reading a large vocabulary leaves more garbage than tokenizer
 	if !isFile {
 		return model.OpenBytes(c.Context(), path, embedded.Model(), o)
 	}

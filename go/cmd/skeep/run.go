@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/skeep-project/skeep/go/embedded"
 	"github.com/skeep-project/skeep/go/internal/machine"
 	"github.com/skeep-project/skeep/go/internal/shown"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/skeep-project/skeep/go/sample"
+	"github.com/skeep-project/skeep/go/skeep"
 	"github.com/skeep-project/skeep/go/tokenizer"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -50,6 +52,7 @@ type runTimes struct {
 func runCommand() *cobra.Command {
 	var prompt, ids, traceFile, cpuProfile, format string
 	var n int
+	var check bool
 	var p sample.Params
 	var makePack bool
 	c := &cobra.Command{
@@ -75,6 +78,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile that includes C functions to this file, for go tool pprof")
 	f.StringVarP(&format, "output", "o", "text", "output format: text or json")
 	f.BoolVar(&makePack, "pack", false, "make the pack of the model if there is none (see skeep pack)")
+	f.BoolVar(&check, "check-plan", false, "instead of generating text, compare what plan says with what is measured: the prompt, repeated to one chunk, and 32 tokens; exit with status 1 when they differ")
 	c.MarkFlagsMutuallyExclusive("prompt", "ids")
 	c.RunE = func(c *cobra.Command, args []string) (finished error) {
 		if format != "text" && format != "json" {
@@ -151,6 +155,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 			begun = true
 			return nil
 		}
+		before := skeep.Stats()
 		m, err := openModel(c, args, o)
 		if err != nil {
 			return refusal(err)
@@ -158,6 +163,13 @@ from the model itself, if it brings an example. The generated text goes to stand
 		defer func() { finished = errors.Join(finished, m.Close()) }()
 		for _, note := range m.Notes() {
 			fmt.Fprintln(notes, "note:", note)
+		}
+		if check {
+			borrowed := int64(0)
+			if _, isFile := modelArg(args); !isFile {
+				borrowed = int64(len(embedded.Model()))
+			}
+			return checkPlan(c, m, before, borrowed, given, strings.Replace(format, "text", "table", 1))
 		}
 		stream := io.Discard
 		if format == "text" {
