@@ -70,7 +70,8 @@ type Plan struct {
 
 	header   arch.Header
 	options  PlanOptions
-	integers bool // products take activations in their integer form
+	beyond   string // a note about the context; ""
+	integers bool   // products take activations in their integer form
 }
 
 // Verdict says whether a model can be used on a device.
@@ -139,6 +140,9 @@ func (o PlanOptions) plan(h arch.Header) (p *Plan, err error) {
 		return nil, err
 	}
 	p.Refused = err
+	if p.beyond != "" {
+		p.Resolution.Notes = append(p.Resolution.Notes, p.beyond)
+	}
 	p.terms(costs)
 	p.judge(o.Profile)
 	return p, nil
@@ -171,7 +175,10 @@ func (p *Plan) sizes(o PlanOptions) error {
 		return err
 	}
 	p.KV.Chunk = min(p.KV.Chunk, p.KV.Context)
-	if p.Sequences, err = settle("sequences", o.Sequences, 1, maxSequences, "one session at a time"); err != nil {
+	if p.KV.Context > longest {
+		p.beyond = fmt.Sprintf("a context of %d is beyond the %d that the model was trained for", p.KV.Context, longest)
+	}
+	if p.Sequences, err = settle("sequences", o.Sequences, max(1, int(min(o.Profile.Sequences, maxSequences))), maxSequences, "sessions at the same time"); err != nil {
 		return err
 	}
 	p.KV.Sequences = 1 // sessions have caches of their own

@@ -26,6 +26,8 @@ type Profile struct {
 	KVName    string          `json:"kv"`        // the same, by name
 	// CountMapped says that file pages count against the budget, too, although they can be evicted.
 	CountMapped bool `json:"count_mapped"`
+	// Sequences is how many sessions a plan expects at the same time, unless that is given; 0: one.
+	Sequences int64 `json:"sequences"`
 }
 
 // DefaultThreshold is the size from which memory is allocated outside of the Go heap. Smaller pieces have no measurable
@@ -38,6 +40,7 @@ var profiles = []Profile{
 	{Name: "edge", Budget: 4 << 30, Map: true, Threshold: DefaultThreshold, KV: tensor.EncF16},
 	{Name: "desktop", Map: true, Threshold: DefaultThreshold, KV: tensor.EncF16},
 	{Name: "native", Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32},
+	{Name: "server", Map: true, Threshold: DefaultThreshold, KV: tensor.EncF16, Sequences: 16},
 }
 
 // ErrProfile is wrapped by every error about a profile.
@@ -84,8 +87,8 @@ func Default(memory int64) (Profile, string) {
 	return p, why
 }
 
-// ReadProfile reads a profile from JSON. Fields: name, budget (bytes), strict, map, count_mapped, threshold (bytes), kv
-// (f32, f16, bf16). An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
+// ReadProfile reads a profile from JSON. Fields: name, budget (bytes, or a text such as "2G"), strict, map,
+// count_mapped, threshold (like budget), sequences, kv (f32, f16, bf16); docs/profile.schema.json describes them. An unknown or repeated field, null, and data after the object are errors. An absent field has the value of the
 // desktop profile. Every error wraps ErrProfile or is an error of r.
 func ReadProfile(r io.Reader, memory int64) (Profile, error) {
 	if r == nil {
@@ -116,7 +119,7 @@ func (p *Profile) check() error {
 	for _, f := range []struct {
 		name  string
 		value int64
-	}{{"budget", p.Budget}, {"threshold", p.Threshold}} {
+	}{{"budget", p.Budget}, {"threshold", p.Threshold}, {"sequences", p.Sequences}} {
 		if f.value < 0 {
 			return fmt.Errorf("%w: %s is %d, want at least 0", ErrProfile, f.name, f.value)
 		}
@@ -126,13 +129,13 @@ func (p *Profile) check() error {
 
 // read sets fields from r, which must hold exactly one JSON object.
 func (p *Profile) read(r io.Reader) error {
-	const bytes = "a number of bytes, such as 2147483648"
+	const bytes = "a number of bytes, such as 2147483648 or \"2G\""
 	fields := map[string]struct {
 		into any
 		want string
 	}{
-		"name": {&p.Name, "a text"}, "budget": {&p.Budget, bytes}, "strict": {&p.Strict, "true or false"},
-		"map": {&p.Map, "true or false"}, "count_mapped": {&p.CountMapped, "true or false"}, "threshold": {&p.Threshold, bytes}, "kv": {&p.KVName, "a text: f32, f16 or bf16"},
+		"name": {&p.Name, "a text"}, "budget": {(*size)(&p.Budget), bytes}, "strict": {&p.Strict, "true or false"},
+		"map": {&p.Map, "true or false"}, "count_mapped": {&p.CountMapped, "true or false"}, "sequences": {&p.Sequences, "a number of sessions"}, "threshold": {(*size)(&p.Threshold), bytes}, "kv": {&p.KVName, "a text: f32, f16 or bf16"},
 	}
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %w", ErrProfile, fmt.Errorf(format, args...))
@@ -190,6 +193,23 @@ func (p *Profile) read(r io.Reader) error {
 		return bad("something follows the object, at byte %d", d.InputOffset())
 	}
 	return nil
+}
+
+// size is a number of bytes in JSON, or a text as ParseSize reads it.
+type size int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *size) UnmarshalJSON(b []byte) (err error) {
+	if len(b) == 0 || b[0] != '"' {
+		return json.Unmarshal(b, (*int64)(n))
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	v, err := ParseSize(text)
+	*n = size(v)
+	return err
 }
 
 // maxProfile bounds the bytes of a profile.

@@ -223,12 +223,15 @@ func TestProfiles(t *testing.T) {
 	p, err := ReadProfile(strings.NewReader(`{"name":"kiosk","budget":1000,"strict":true,"kv":"f32"}`), 5)
 	require.NoError(t, err)
 	require.Equal(t, Profile{Name: "kiosk", Budget: 1000, Strict: true, Map: true, Threshold: DefaultThreshold, KV: tensor.EncF32, KVName: "f32"}, p)
+	p, err = ReadProfile(strings.NewReader(`{"name":"box","budget":"1.5G","threshold":"1M","count_mapped":true,"sequences":4}`), 5)
+	require.NoError(t, err)
+	require.Equal(t, Profile{Name: "box", Budget: 3 << 29, Map: true, Threshold: 1 << 20, KV: tensor.EncF16, KVName: "F16", CountMapped: true, Sequences: 4}, p)
 	for bad, want := range map[string]string{
 		`{`: "not JSON", `{"color":1}`: "color", `{"kv":"q9"}`: "q9", `{"budget":-1}`: "at least 0", `{"threshold":-5}`: "at least 0",
 		"": "empty", " \n": "empty", "null": "begins with null, want a JSON object", "[]": "want a JSON object", "3": "want a JSON object", "{]": "not JSON", `{"budget"}`: "not JSON",
 		`{"budget":1} x`: "something follows", `{"budget":1}{}`: "something follows", `{"budget":1}null`: "something follows", `{"budget":1}]`: "something follows",
-		`{"budget":1,"budget":1}`: "twice", `{"budget":null}`: "null", `{"budget":"2G"}`: `"2G", want a number of bytes`, `{"budget":2G}`: "not JSON",
-		`{"budget":1.5}`: "1.5", `{"budget":1e30}`: "1e30", `{"threshold":"256K"}`: "256K", `{"strict":"yes"}`: "true or false", `{"map":1}`: "true or false",
+		`{"budget":1,"budget":1}`: "twice", `{"budget":null}`: "null", `{"budget":"2X"}`: `"2X", want a number of bytes`, `{"budget":2G}`: "not JSON",
+		`{"budget":1.5}`: "1.5", `{"budget":1e30}`: "1e30", `{"threshold":"256Q"}`: "256Q", `{"sequences":-1}`: "at least 0", `{"sequences":"4"}`: "a number of sessions", `{"strict":"yes"}`: "true or false", `{"map":1}`: "true or false",
 		`{"name":3}`: "a text", `{"name":""}`: "name is empty", `{"kv":{}}`: "f32, f16 or bf16", `{"name":[` + strings.Repeat("1,", 1000) + `1]}`: "…",
 		`{"name":"` + strings.Repeat("x", 1<<20) + `"}`: "more than 1048576 bytes",
 	} {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/skeep-project/skeep/go/arch"
 	"github.com/skeep-project/skeep/go/embedded"
+	"github.com/skeep-project/skeep/go/internal/output"
 	"github.com/skeep-project/skeep/go/model"
 	"github.com/skeep-project/skeep/go/resolver"
 	"github.com/spf13/cobra"
@@ -69,7 +71,7 @@ type assumptionRow struct {
 
 func planCommand() *cobra.Command {
 	var parallel int
-	var budget string
+	var budget, page, other string
 	var strictly bool
 	var set []string
 	c := &cobra.Command{
@@ -85,35 +87,53 @@ The exit status is 1 when it is "no" (with --strict: when it does not fit), else
 	format := outputFlag(c, "table")
 	options := modelFlags(c)
 	f := c.Flags()
-	f.IntVar(&parallel, "parallel", 1, "number of sessions at the same time, each with its own KV cache")
+	f.IntVar(&parallel, "parallel", 0, "number of sessions at the same time, each with its own KV cache (default: set by the profile, mostly 1)")
 	f.StringVar(&budget, "budget", "", "plan for a device with this much memory, such as 1.3G, instead of this machine")
 	f.BoolVar(&strictly, "strict", false, "exit with status 1 unless the model fits without reading from disk again and again")
+	f.StringVar(&page, "html", "", "also write a picture of the plan to this file: a page without scripts that needs no network")
+	f.StringVar(&other, "compare", "", "another model, to be shown beside this one in the picture")
 	f.StringArrayVar(&set, "set", nil, "KEY=VALUE: a value of the metadata, in place of what the file says or plan assumes; may be repeated")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o, profile, err := options()
 		if err != nil {
 			return err
 		}
-		if parallel < 1 {
+		if c.Flags().Changed("parallel") && parallel < 1 {
 			return fmt.Errorf("--parallel %d, want at least 1", parallel)
 		}
 		change, err := planChanges(parallel, budget, set)
 		if err != nil {
 			return err
 		}
-		if _, err := claim(c, modelFile(args)); err != nil {
-			return err
+		if other != "" && page == "" {
+			return errors.New("--compare is about the picture: it needs --html")
 		}
-		p, err := planned(args, o, change)
+		reads := modelFile(args)
+		if other != "" {
+			reads = append(reads, named{what: "--compare", path: other})
+		}
+		targets, err := claim(c, reads, named{what: "--html", path: page})
 		if err != nil {
 			return err
 		}
 		name, _ := modelArg(args)
-		suggestions, err := p.Suggest()
+		r, p, err := planOf(args, profile, o, change)
 		if err != nil {
 			return err
 		}
-		r := describePlan(name, profile, p, suggestions)
+		if page != "" {
+			results, plans := []planResult{r}, []*resolver.Plan{p}
+			if other != "" {
+				r2, p2, err := planOf([]string{other}, profile, o, change)
+				if err != nil {
+					return err
+				}
+				results, plans = append(results, r2), append(plans, p2)
+			}
+			if err := writePage(targets[0], results, plans); err != nil {
+				return fmt.Errorf("--html: %w", err)
+			}
+		}
 		if *format == "table" {
 			printPlan(c.OutOrStdout(), r)
 		} else if err := write(c.OutOrStdout(), *format, planTable(r), r); err != nil {
@@ -128,6 +148,30 @@ The exit status is 1 when it is "no" (with --strict: when it does not fit), else
 		return nil
 	}
 	return c
+}
+
+// planOf plans one model.
+func planOf(args []string, profile string, o model.Options, change func(*arch.Header, *resolver.PlanOptions)) (planResult, *resolver.Plan, error) {
+	p, err := planned(args, o, change)
+	if err != nil {
+		return planResult{}, nil, err
+	}
+	name, _ := modelArg(args)
+	suggestions, err := p.Suggest()
+	return describePlan(name, profile, p, suggestions), p, err
+}
+
+// writePage writes the picture of plans into a file.
+func writePage(to *output.Target, results []planResult, plans []*resolver.Plan) error {
+	f, err := to.Create()
+	if err != nil {
+		return err
+	}
+	if err := writePicture(f, results, plans); err != nil {
+		f.Discard()
+		return err
+	}
+	return f.Commit()
 }
 
 // planChanges is what the flags of plan change of a plan's options and header.

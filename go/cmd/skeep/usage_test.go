@@ -141,7 +141,7 @@ var misuse = []struct {
 	{"explain missing.gguf --profile ./null.json", "", `null.json: .*want a JSON object`},
 	{"explain missing.gguf --profile ./behind.json", "", `behind.json: .*something follows the object`},
 	{"explain missing.gguf --profile ./twice.json", "", `twice.json: .*"budget" occurs twice`},
-	{"explain missing.gguf --profile ./2G.json", "", `2G.json: .*"budget" is "2G", want a number of bytes`},
+	{"explain missing.gguf --profile ./2G.json", "", `2G.json: .*"budget" is "2Q", want a number of bytes`},
 	{"explain missing.gguf --profile ./nothing.json", "", `nothing.json: .*"kv" is null, want`},
 	{"explain missing.gguf --profile ./empty.txt", "", `empty.txt: .*empty, want a JSON object`},
 	{"explain missing.gguf --profile ./list.json", "", `list.json: .*want a JSON object`},
@@ -192,7 +192,7 @@ func TestMisuse(t *testing.T) {
 	model := embedded.Model()
 	w.write("cut.gguf", model[:len(model)/2], 0o600)
 	for name, content := range map[string]string{"empty.txt": "", "null.json": "null", "behind.json": `{"name": "x"} y`, "twice.json": `{"budget": 1, "budget": 2}`,
-		"2G.json": `{"budget": "2G"}`, "nothing.json": `{"kv": null}`, "list.json": "[]"} {
+		"2G.json": `{"budget": "2Q"}`, "nothing.json": `{"kv": null}`, "list.json": "[]"} {
 		w.write(name, []byte(content), 0o600)
 	}
 	// headed.gguf is whole to those who look at its header; whoever reads a weight of it fails. mute.gguf has no example.
