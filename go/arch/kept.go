@@ -3,9 +3,9 @@ package arch
 // Kept is what the files of an architecture do not state of what its layers keep. Where a key states it, the key counts.
 type Kept struct {
 	Window   int  // attention.sliding_window
-	Period   int  // attention.sliding_window_pattern: every so manieth layer sees everything; 0: the pattern is not read, all layers have the window
+	Period   int  // attention.sliding_window_pattern: every n-th layer sees everything; 0: the pattern is not read, all layers have the window
 	Own      int  // so many of the first layers have caches, the others share theirs: attention.shared_kv_layers; 0: all
-	Interval int  // full_attention_interval: every so manieth layer attends, the others are recurrent; 0: all attend
+	Interval int  // full_attention_interval: every n-th layer attends, the others are recurrent; 0: all attend
 	State    bool // layers without heads are recurrent
 	Beside   bool // and so are those with heads
 	Single   bool // a layer attends, or is recurrent, or has a feed-forward part: only one of them

@@ -249,7 +249,7 @@ func (m *measure) windows() {
 	}
 	local := m.localLayers(len(m.Layers), m.Kept.Period)
 	if _, v := m.find(pattern); v == nil && m.Kept.Period > 0 && !m.Bound {
-		m.assume(pattern, strconv.Itoa(m.Kept.Period), "usual for "+m.Arch+": every so manieth layer sees the whole context")
+		m.assume(pattern, strconv.Itoa(m.Kept.Period), "usual for "+m.Arch+": every n-th layer sees the whole context")
 	}
 	keyDim, keyGiven := m.count("attention.key_length_swa", 1, maxHeadDim)
 	valueDim, valueGiven := m.count("attention.value_length_swa", 1, maxHeadDim)
@@ -358,7 +358,7 @@ func (m *measure) bools(key string, v Value) []bool {
 	return all
 }
 
-// localLayers reads which layers see no more than the window: all but every so manieth (as usual if the file does not
+// localLayers reads which layers see no more than the window: all but every n-th (as usual if the file does not
 // say, 0: all), or those of a list.
 func (r *reader) localLayers(layers, usual int) []bool {
 	const name = "attention.sliding_window_pattern"

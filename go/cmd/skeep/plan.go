@@ -311,7 +311,7 @@ func printPlan(w io.Writer, r planResult) {
 		line("Go heap", "GOMEMLIMIT=%d leaves room for the memory outside of it", r.GoMemLimit)
 	}
 	for _, s := range r.Suggestions {
-		line("suggestion", "%s: saves %s, then it is %s; %s", s.Change, size(s.Saves), s.Verdict, s.Cost)
+		line("suggestion", "%s: saves %s, verdict then: %s; %s", s.Change, size(s.Saves), s.Verdict, s.Cost)
 	}
 	for _, a := range r.Assumptions {
 		line("assumed", "%s = %s: %s", a.Name, a.Value, a.Reason)
