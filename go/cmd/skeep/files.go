@@ -8,6 +8,7 @@ import (
 	"github.com/skeep-project/skeep/go/gguf"
 	"github.com/skeep-project/skeep/go/internal/output"
 	"github.com/skeep-project/skeep/go/internal/shown"
+	"github.com/skeep-project/skeep/go/load/pack"
 	"github.com/spf13/cobra"
 )
 
@@ -53,7 +54,7 @@ func modelFile(args []string) []named {
 }
 
 // claim checks, before anything is opened, that nothing a command writes is something that it reads: the files that
-// it names, the other parts of a split set, a profile, standard input; nor written twice. It returns where the
+// it names, the other parts of a split set, a profile, standard input; nor a pack, which a run may map; nor written twice. It returns where the
 // writes lead, nil for those without a path. Standard output and standard error are writes of every command.
 func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, error) {
 	type file struct {
@@ -101,6 +102,9 @@ func claim(c *cobra.Command, reads []named, writes ...named) ([]*output.Target, 
 		}
 		if w.model && t.Streams() {
 			return nil, fmt.Errorf("%s: %s is a device, a pipe or an open stream, want a regular file", w.what, shown.Name(w.path))
+		}
+		if pack.Is(w.path) {
+			return nil, fmt.Errorf("%s is a file of the pack cache, which skeep cache rm removes: %w", w, output.ErrInUse)
 		}
 		for _, i := range in {
 			if t.Is(i.info) {

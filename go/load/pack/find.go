@@ -110,6 +110,24 @@ func openPack(path, key string, list []Tensor) (*Pack, error) {
 	return p, nil
 }
 
+// Is reports whether a file is a pack, whatever its name is, or the index of a folder of packs: nothing that another file should
+// replace.
+func Is(path string) bool {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	if filepath.Base(path) == indexName {
+		return readIndex(filepath.Dir(path)).Version != 0
+	}
+	a, err := irpa.Open(path)
+	if err != nil {
+		return false
+	}
+	defer a.Close() // only read
+	_, known := a.Entry(entryName)
+	return known
+}
+
 // recordOf reads the record of an archive.
 func recordOf(a *irpa.Archive) (record, error) {
 	e, ok := a.Entry(entryName)
