@@ -132,7 +132,7 @@ func (o PlanOptions) plan(h arch.Header) (p *Plan, err error) {
 	}
 	costs := p.overhead(h, o)
 	for _, t := range costs {
-		if t.Domain != tensor.Mapped {
+		if t.Domain != tensor.Mapped || o.Profile.CountMapped {
 			q.Beside = add(q.Beside, t.Bytes)
 		}
 	}

@@ -120,6 +120,9 @@ func TestVerdictsAndSmallestBudgets(t *testing.T) {
 				name := fmt.Sprintf("%s %s %v", profile, forced, counted)
 				require.Equal(t, map[bool]Verdict{false: Pages, true: Fits}[strictly || p.Smallest == p.SmallestFitting], with(p.Smallest).Verdict, name)
 				require.Equal(t, No, with(p.Smallest-1).Verdict, name)
+				// A load goes by the same sum; overrides outrank what a strict profile allows.
+				require.NoError(t, with(p.Smallest).Refused, name)
+				require.Equal(t, o.Profile.Strict && forced == "", with(p.Smallest-1).Refused != nil, name)
 				require.Equal(t, Fits, with(p.SmallestFitting).Verdict, name)
 				require.NotEqual(t, Fits, with(p.SmallestFitting-1).Verdict, name)
 				for _, budget := range []int64{1, 1000, p.Smallest / 2} {

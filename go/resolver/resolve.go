@@ -25,7 +25,7 @@ type Request struct {
 	Overrides []Override
 	Unused    []string // tensors that the model does not read
 	Needs     []Need   // the KV cache, the slab, scratch: what the model needs besides its weights
-	Beside    int64    // bytes of private memory that the process needs besides weights and needs
+	Beside    int64    // bytes that the process needs besides weights and needs: private ones, and mapped ones where the profile counts these
 	Foreign   bool     // the architecture is unknown: every tensor counts as used, by its shape
 }
 

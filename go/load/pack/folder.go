@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,16 +31,15 @@ type Folder struct {
 const DefaultLimit = 32 << 30
 
 // Default is the folder that the environment names: SKEEP_CACHE, or else skeep in the user's cache directory. Its limit is
-// SKEEP_CACHE_LIMIT: bytes, or a number with K, M, G or T behind it for powers of 1024.
+// SKEEP_CACHE_LIMIT: bytes, or a number with K, M, G or T behind it for powers of 1024, as resolver.ParseSize reads it.
 func Default() (Folder, error) {
 	f := Folder{Path: os.Getenv("SKEEP_CACHE"), Limit: DefaultLimit}
 	if limit := os.Getenv("SKEEP_CACHE_LIMIT"); limit != "" {
-		shift := 10 * (1 + strings.IndexByte("KMGT", limit[len(limit)-1]))
-		n, err := strconv.ParseInt(strings.TrimRight(limit, "KMGT"), 10, 64)
-		if err != nil || n < 1 || n > 1<<62>>shift {
-			return f, &Error{"SKEEP_CACHE_LIMIT=" + limit, "want a number of bytes, or one with K, M, G or T behind it", fs.ErrInvalid}
+		n, err := resolver.ParseSize(limit)
+		if err != nil || n < 1 {
+			return f, &Error{"SKEEP_CACHE_LIMIT=" + limit, "want a number of bytes from 1 on, or one with K, M, G or T behind it", fs.ErrInvalid}
 		}
-		f.Limit = n << shift
+		f.Limit = n
 	}
 	if f.Path == "" {
 		dir, err := os.UserCacheDir()
