@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/skeep-project/skeep/go/internal/shown"
@@ -54,8 +55,12 @@ type mark struct {
 	Text string
 }
 
-// Colors that people with any color vision can tell apart (Okabe & Ito 2008), in the order in which they are used.
-var colors = []string{"#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999"}
+// Colors of forms, in the order in which they are used. People with any color vision can tell the first seven apart (Okabe &
+// Ito 2008); more forms are seldom, and hover texts tell them.
+var colors = []string{"#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#88CCEE", "#DDCC77", "#44AA99", "#AA4499"}
+
+// Grays of what is no weight.
+var grays = map[string]string{string(resolver.GroupKV): "#999999", string(resolver.GroupSlab): "#BBBBBB", string(resolver.GroupProcess): "#DDDDDD"}
 
 const (
 	mapWidth, mapHeight     = 900, 420
@@ -80,13 +85,15 @@ func writePicture(w io.Writer, results []planResult, plans []*resolver.Plan) err
 func draw(r planResult, p *resolver.Plan, palette map[string]string, most int64) picture {
 	v := picture{Result: r, Short: planShort(r)}
 	color := func(name string) string {
-		c, known := palette[name]
-		if !known {
-			c = colors[len(palette)%len(colors)]
-			palette[name] = c
+		c := grays[name]
+		if c == "" {
+			if c = palette[name]; c == "" {
+				c = colors[len(palette)%len(colors)]
+				palette[name] = c
+			}
 		}
-		if !contains(v.Legend, name) {
-			v.Legend = append(v.Legend, colored{c, name})
+		if entry := (colored{c, name}); !slices.Contains(v.Legend, entry) {
+			v.Legend = append(v.Legend, entry)
 		}
 		return c
 	}
@@ -99,7 +106,7 @@ func draw(r planResult, p *resolver.Plan, palette map[string]string, most int64)
 		if d.Spec.Domain == tensor.Mapped && d.Form.Residency == resolver.PackPages {
 			place = "pack"
 		}
-		v.Areas = append(v.Areas, area{Color: color(d.Form.String() + ", " + place), Label: d.Name,
+		v.Areas = append(v.Areas, area{Color: color(d.Form.String()), Label: d.Name,
 			Title: fmt.Sprintf("%s\n%s, %s, %s\n%s", d.Name, d.Form, place, resolver.Size(d.Form.Bytes), d.Reason)})
 		sizes = append(sizes, d.Form.Bytes)
 	}
@@ -152,15 +159,6 @@ func (v *picture) curve(p *resolver.Plan) {
 	}
 	v.Curve, v.Most = strings.Join(text, " "), resolver.Size(top)
 	v.Marks = []mark{{0, "0"}, {curveWidth / 2, fmt.Sprint(p.KV.Context)}, {curveWidth, fmt.Sprint(longest)}}
-}
-
-func contains(list []colored, name string) bool {
-	for _, c := range list {
-		if c.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // shorten cuts a name to n characters; "" when fewer than 4 would be left.

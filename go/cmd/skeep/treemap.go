@@ -38,21 +38,21 @@ func treemap(in box, sizes []int64) []box {
 		if sum <= 0 || side <= 0 {
 			return out
 		}
-		at := in
+		thick, at := min(sum/side, max(in.W, in.H)), in // sums are rounded
 		for _, i := range order[:n] {
 			length := float64(max(0, sizes[i])) * scale / (sum / side)
 			if in.W >= in.H {
-				out[i] = box{in.X, at.Y, sum / side, length}
-				at.Y += length
+				out[i] = box{in.X, at.Y, thick, min(length, in.Y+in.H-at.Y)}
+				at.Y += out[i].H
 			} else {
-				out[i] = box{at.X, in.Y, length, sum / side}
-				at.X += length
+				out[i] = box{at.X, in.Y, min(length, in.X+in.W-at.X), thick}
+				at.X += out[i].W
 			}
 		}
 		if in.W >= in.H {
-			in.X, in.W = in.X+sum/side, in.W-sum/side
+			in.X, in.W = in.X+thick, in.W-thick
 		} else {
-			in.Y, in.H = in.Y+sum/side, in.H-sum/side
+			in.Y, in.H = in.Y+thick, in.H-thick
 		}
 		order = order[n:]
 	}
