@@ -192,7 +192,7 @@ from the model itself, if it brings an example. The generated text goes to stand
 		}
 		fmt.Fprintln(stream)
 		summarizeRun(notes, m, r)
-		if tip := packed(m, args); tip != "" {
+		if tip := packed(m, o, args); tip != "" {
 			fmt.Fprintf(notes, "%-12s %s\n", "pack", tip)
 		}
 		if tip := faster(m, o, machine.Here()); tip != "" {
@@ -357,13 +357,16 @@ func describeForms(f model.Forms) string {
 	return strings.Join(parts, ", ")
 }
 
-// packed says what weights are mapped from, or what a pack would gain; "" when nothing.
-func packed(m *model.Model, args []string) string {
+// packed says what weights are mapped from, or why a pack that was asked for is not used, or what one would gain; "" when
+// nothing.
+func packed(m *model.Model, o model.Options, args []string) string {
 	p := m.Pack()
 	ratio, stored := m.Resolution().Faster()
 	switch f := m.Forms(); {
 	case p.File != "":
 		return fmt.Sprintf("%d weights (%s) mapped from %s", p.Weights, resolver.Size(p.Bytes), shown.Name(p.File))
+	case o.Pack == model.PackMake:
+		return "none is used: " + p.Reason
 	case p.Could == 0 || p.Folder == "":
 		return ""
 	case f.Feed.Bytes > 0:
