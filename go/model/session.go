@@ -142,7 +142,7 @@ func (m *Model) NewSession() (s *Session, err error) {
 		return s, err
 	}
 	m.remember(s)
-	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: slab.Form.Bytes, HeapLimit: m.memory, Exact: m.exact, Trace: m.trace,
+	s.eager, err = exec.NewEager(exec.Options{Pool: m.pool, Slab: slab.Spec, SlabBytes: m.plan.SlabBytes(), HeapLimit: m.memory, Exact: m.exact, Trace: m.trace,
 		Roots: len(m.scope.Storages()) + len(s.scope.Storages()) + 256}) // weights, caches, slabs and what overflows them
 	return s, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/skeep-project/skeep/go/quant"
+	"github.com/skeep-project/skeep/go/resolver"
 )
 
 // What a plan says is what allocator and system say, for every profile, load mode, form and size, and for every encoding: each
@@ -24,7 +25,7 @@ func TestPlanIsWhatIsMeasured(t *testing.T) {
 	command := filepath.Join(dir, "skeep")
 	out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
-	profiles := []string{"mobile_2gb", "edge", "desktop", "native"}
+	profiles := resolver.ProfileNames()
 	modes := []string{"mmap", "read", "direct", "prewarm", "locked"}
 	types := []string{"q4_0", "q4_k_m", "q5_k_m", "q8_0", "f16", "bf16", "q3_k_m", "iq4_nl"}
 	sizes := []string{"4M", "15M", "110M"}

@@ -116,6 +116,8 @@ from the model itself, if it brings an example. The generated text goes to stand
 			return err
 		}
 		o.Trace = rec.recorder
+		one := *o.Profile
+		one.Sequences, o.Profile = 1, &one // whatever the profile expects of a device
 		if makePack {
 			o.Pack = model.PackMake
 		}
