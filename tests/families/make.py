@@ -1,8 +1,8 @@
 """Makes the fixtures of this folder: tiny random models of each family as GGUF files, and what other programs compute with
 them. It runs by hand, in a virtual environment of its own:
 
-    python3 -m venv /tmp/families && /tmp/families/bin/pip install 'mlx[cpu]' mlx-lm transformers torch gguf sentencepiece
-    /tmp/families/bin/python make.py --llama SOURCE --build BUILD [NAME ...]
+    python3 -m venv VENV && VENV/bin/pip install 'mlx[cpu]' mlx-lm transformers torch gguf sentencepiece
+    VENV/bin/python make.py --llama SOURCE --build BUILD [NAME ...]
 
 SOURCE is llama.cpp as the source package of llama-cpp-python holds it (vendor/llama.cpp), BUILD a static build of it. Names,
 shapes and orders of the tensors come from its converter, weights are exact in F16. Logits are those of every position of

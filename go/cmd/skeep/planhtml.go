@@ -18,7 +18,7 @@ import (
 var planPage embed.FS
 
 // planTemplate is the page: one file, without scripts and without anything from a network.
-var planTemplate = template.Must(template.New("plan.html").Funcs(template.FuncMap{"size": resolver.Size, "cut": shorten}).ParseFS(planPage, "plan.html"))
+var planTemplate = template.Must(template.New("plan.html").Funcs(template.FuncMap{"size": resolver.Size}).ParseFS(planPage, "plan.html"))
 
 // picture is a plan as the page shows it.
 type picture struct {
